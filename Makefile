@@ -11,9 +11,12 @@ SAN ?=
 
 WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
 OPT ?= -O2 -g
+# SAN=asan or SAN=tsan builds everything with sanitizers, in a folder of its own.
+SANITIZERS_asan := address,undefined
+SANITIZERS_tsan := thread
 ifneq ($(SAN),)
 BUILD := build-$(SAN)
-OPT += -fsanitize=$(SAN) -fno-omit-frame-pointer
+OPT += -fsanitize=$(SANITIZERS_$(SAN)) -fno-omit-frame-pointer -fno-sanitize-recover=all
 endif
 CPPFLAGS_ALL := -D_GNU_SOURCE -DSLOTPROBE_VERSION='"$(VERSION)"' -I. $(CPPFLAGS)
 CFLAGS_ALL := -std=gnu11 $(OPT) $(WARN) -MMD -MP $(CFLAGS)
@@ -22,6 +25,9 @@ CFLAGS_PRELOAD := -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-plt
 
 LIB := $(BUILD)/libslotprobe.so
 CMD := $(BUILD)/slotprobe
+
+UNIT_TESTS :=
+TEST_BUILDS :=
 
 .PHONY: all clean
 all: $(LIB) $(CMD)
@@ -42,7 +48,7 @@ $(BUILD)/lib/%.o: %.S
 	$(CC) $(CPPFLAGS_ALL) -fPIC -MMD -MP -c $< -o $@
 
 $(LIB): $(LIB_O)
-	$(CC) $(OPT) -shared -o $@ $(LIB_O) -Wl,-soname,libslotprobe.so -Wl,-z,defs -Wl,-z,now -Wl,-z,relro -Wl,-z,nodelete $(LIB_LIBS)
+	$(CC) $(OPT) -shared -o $@ $(LIB_O) -Wl,-soname,libslotprobe.so -Wl,-z,defs -Wl,-z,now -Wl,-z,relro -Wl,-z,nodelete $(LDFLAGS) $(LIB_LIBS)
 
 # ---- slotprobe: the collector ----
 CMD_C := $(wildcard collector/*.c collector/*/*.c)
@@ -53,10 +59,56 @@ $(BUILD)/cmd/%.o: %.c
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -Icollector -c $< -o $@
 
 $(CMD): $(CMD_O)
-	$(CC) $(OPT) -o $@ $(CMD_O) -ljansson -llz4 -lm
+	$(CC) $(OPT) -o $@ $(CMD_O) $(LDFLAGS) -ljansson -llz4 -lm
 
 include $(wildcard */module.mk */*/module.mk */*/*/module.mk)
 -include $(LIB_O:.o=.d) $(CMD_O:.o=.d)
+
+# ---- tests ----
+.PHONY: tests check demo lint unit
+tests: tests-programs $(UNIT_TESTS)
+# without the unit tests, which need cmocka
+.PHONY: tests-programs
+tests-programs: all $(TEST_BUILDS)
+
+.PHONY: unit-programs print-UNIT_TESTS
+unit-programs: $(UNIT_TESTS)
+print-UNIT_TESTS:
+	@echo $(UNIT_TESTS)
+
+unit: $(UNIT_TESTS)
+	@for t in $(UNIT_TESTS); do echo "== $$t"; timeout 300 $$t || exit 1; done
+
+check:
+	@tests/deps.sh check
+	$(MAKE) --no-print-directory tests
+	$(PYTHON) -B -m pytest -p no:cacheprovider -q tests $(PYTEST_ARGS)
+
+lint:
+	@tests/deps.sh check
+	$(PYTHON) -B -m pytest -p no:cacheprovider -q tests/lint $(PYTEST_ARGS)
+
+demo:
+	@tests/deps.sh demo
+	@$(MAKE) --no-print-directory -s all $(TEST_BUILDS)
+	@BUILD=$(BUILD) tests/demo.sh
+
+# ---- install ----
+.PHONY: install
+LIBDIR := $(DESTDIR)$(PREFIX)/lib/slotprobe
+LIBEXEC := $(DESTDIR)$(PREFIX)/libexec/slotprobe
+install: all $(TEST_BUILDS)
+	install -d $(DESTDIR)$(PREFIX)/bin $(LIBDIR)/probes $(LIBEXEC)/toyserver $(LIBEXEC)/cpudriver/kernels \
+		$(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/share/man/man1 \
+		$(DESTDIR)$(PREFIX)/share/bash-completion/completions
+	install -m 755 $(CMD) $(DESTDIR)$(PREFIX)/bin/slotprobe
+	install -m 755 $(LIB) $(LIBDIR)/libslotprobe.so
+	install -m 644 probes/core/slotprobe.h $(DESTDIR)$(PREFIX)/include/slotprobe.h
+	install -m 755 $(BUILD)/toyserver/toyserver $(LIBEXEC)/toyserver/toyserver
+	install -m 755 $(BUILD)/cpudriver/libcuda.so.1 $(LIBEXEC)/cpudriver/libcuda.so.1
+	install -m 755 $(BUILD)/cpudriver/kernels/*.so $(LIBEXEC)/cpudriver/kernels/
+	install -m 644 docs/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
+	install -m 644 docs/completions/slotprobe.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/slotprobe
 
 clean:
 	rm -rf build build-*

@@ -51,7 +51,13 @@ struct slotprobe_pool {
 	int64_t first_slot, n_slots;
 	const struct slotprobe_plane *planes;
 	uint32_t n_planes;
+	uint64_t flags; /* SLOTPROBE_POOL_*; read when `size` reaches this far */
 };
+
+/* Host memory whose slots have no fixed place: a server that hands over copies in buffers of its own. A plane's base is an
+ * offset into claim.state, slot_stride is not used, and what a slot held before cannot be looked up: such a pool takes
+ * donations, restores, allocations and clears with a state, and no copies. */
+enum { SLOTPROBE_POOL_FLOATING = 1 };
 
 /* What is said of one slot at one moment. */
 struct slotprobe_claim {
@@ -67,12 +73,18 @@ struct slotprobe_claim {
 	uint64_t stream; /* CUstream: the one that every writer of the pool uses; 0 and 1 legacy, 2 per-thread */
 	uint32_t flags;  /* 0 */
 	int64_t key_len; /* tokens that the key stands for; <= 0: unknown */
+	uint64_t state;  /* floating pool: address of the state, read before the call returns; read when `size` reaches
+			    this far */
 };
 
 /* Slot events. The source of SLOTPROBE_COPY is a slot; of SLOTPROBE_DISCARD the donation id that was not taken. */
 enum { SLOTPROBE_ALLOC = 1, SLOTPROBE_CLEAR, SLOTPROBE_COPY, SLOTPROBE_DISCARD, SLOTPROBE_FREE };
 
-enum { SLOTPROBE_MODE_EAGER = 1, SLOTPROBE_MODE_GRAPH = 2 };
+enum {
+	SLOTPROBE_MODE_EAGER = 1,
+	SLOTPROBE_MODE_GRAPH = 2,
+	SLOTPROBE_MODE_SEEN = 3, /* graph if the process launched a graph since the step before, else eager */
+};
 
 /* One forward of the server. */
 struct slotprobe_step {

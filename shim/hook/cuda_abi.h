@@ -36,6 +36,7 @@ enum {
 	CU_CAPTURE_UNSUPPORTED = 900,
 	CU_CAPTURE_INVALIDATED = 901,
 	CU_CAPTURE_IMPLICIT = 906,
+	CU_CAPTURE_WRONG_THREAD = 908,
 };
 
 /* The two legacy handles and the per-thread one. */
@@ -111,6 +112,23 @@ struct cu_instantiate_params { /* CUDA_GRAPH_INSTANTIATE_PARAMS */
 	cu_stream upload_stream;
 	cu_graph_node error_node;
 	int result;
+};
+
+struct cu_node_params { /* CUgraphNodeParams */
+	int type;       /* enum cu_node_type */
+	int reserved0[3];
+	union {
+		long long reserved1[29];
+		struct cu_kernel_params kernel;
+		struct {
+			int flags, reserved;
+			cu_context ctx;
+			struct cu_memcpy_params params;
+		} copy;
+		struct cu_memset_params memset; /* a context follows, which nobody here reads */
+		cu_graph graph;
+	};
+	long long reserved2;
 };
 
 struct cu_update_result { /* CUgraphExecUpdateResultInfo */

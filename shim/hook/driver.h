@@ -26,6 +26,8 @@
 	X(ctx_get_device, cuCtxGetDevice, 1, (cu_device * device))                                                     \
 	X(primary_ctx_get_state, cuDevicePrimaryCtxGetState, 0, (cu_device device, unsigned *flags, int *active))      \
 	X(primary_ctx_retain, cuDevicePrimaryCtxRetain, 0, (cu_context * ctx, cu_device device))                       \
+	X(primary_ctx_release, cuDevicePrimaryCtxRelease_v2, 0, (cu_device device))                                    \
+	X(ctx_from_green, cuCtxFromGreenCtx, 0, (cu_context * ctx, cu_green_ctx green))                                \
 	X(stream_create, cuStreamCreate, 1, (cu_stream * stream, unsigned flags))                                      \
 	X(stream_destroy, cuStreamDestroy_v2, 1, (cu_stream stream))                                                   \
 	X(stream_get_ctx, cuStreamGetCtx, 1, (cu_stream stream, cu_context * ctx))                                     \

@@ -63,6 +63,10 @@ static inline void ctr_add(struct ctr_row *row, uint64_t n)
 	__atomic_fetch_add(&row->outcome[0], n, __ATOMIC_RELAXED);
 }
 
+/* What `status` and `report` print of this process. Cut to the fields; may be called before record_start and again. */
+void record_set_rank(const char *rank);     /* "tp0.pp0.dp0" is what stands there until then */
+void record_set_driver(const char *driver); /* "CUDA 13.0, NVIDIA H200"; says that the driver was seen, too */
+
 /* ---- the queue: any thread, lock-free, no allocation ---- */
 
 #define RECORD_ITEM_MAX 232u

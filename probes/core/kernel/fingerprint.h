@@ -10,9 +10,12 @@
 
 #define FP_SAMPLES       4
 #define FP_THREADS       256
-#define FP_CHUNK_BYTES   32768u /* one block fingerprints one chunk of one plane; a chunk never spans planes */
 #define FP_MAX_REGIONS   8
 #define FP_REGION_VALUES 64 /* first integers of a region that are kept */
+
+#ifndef FP_CHUNK_BYTES        /* l2 depends on it: change it in every build or in none */
+#define FP_CHUNK_BYTES 65536u /* one block fingerprints one chunk of one plane; a chunk never spans planes */
+#endif
 
 #define FP_KERNEL_NAME                                                                                                 \
 	"slotprobe_fingerprint"         /* (struct fp_launch by value); grid: max(n_chunks, 1), block: FP_THREADS */

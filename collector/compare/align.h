@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * align.h: which donation of run A is which of run B.
+ *
+ * A row is one slot of one pool of one rank. Its occurrences on either side are its donations in the order of their
+ * events, each with the restores that follow it. Alignment gives an occurrence its mate in the other run.
+ */
+#ifndef COMPARE_ALIGN_H
+#define COMPARE_ALIGN_H
+
+#include "read/map.h"
+#include "read/model.h"
+
+#define ALIGN_NONE UINT32_MAX
+
+enum align_mode { ALIGN_AUTO, ALIGN_SLOT, ALIGN_KEY, ALIGN_ORDER };
+
+struct align_ref { /* an event of one side */
+	uint32_t process, event;
+};
+
+struct align_restore {
+	struct align_ref at;
+	uint32_t next;
+};
+
+struct align_occurrence {
+	struct align_ref at;  /* event ALIGN_NONE: restores that came before any donation of the slot */
+	uint32_t row, number; /* 1, 2, ... within its slot; 0 for the restores before the first */
+	uint32_t next;        /* of its row, on its side */
+	uint32_t mate;        /* on the other side */
+	uint32_t restore, last_restore, n_restores;
+	bool launched;       /* a graph that touches the pool was launched since the slot was last set up */
+	bool equal, differs; /* set by the comparison; a loss is neither */
+};
+
+struct align_row {
+	uint32_t group;
+	int64_t slot; /* LOG_NO_SLOT: donations whose slot id never came back from the device */
+	struct {
+		uint32_t first, last, donations;
+	} side[2];
+};
+
+struct align_group { /* one pool of one rank, in both runs */
+	const char *rank, *pool;
+	const struct model_pool *layout[2]; /* NULL: absent on that side */
+	bool same_layout, steady[2];        /* steady: registered again only with the layout it had */
+};
+
+struct align_side {
+	const struct model *model;
+	uint32_t **group_of_pool; /* [process][pool] */
+	struct align_occurrence *occurrence;
+	struct align_restore *restore;
+	size_t n_occurrences, n_restores, room_occurrences, room_restores;
+	uint64_t donations, restores, without_pool;
+};
+
+struct alignment {
+	enum align_mode mode; /* the one that was used */
+	struct align_side side[2];
+	struct align_group *group;
+	struct align_row *row; /* sorted by rank, pool, slot */
+	size_t n_groups, n_rows, room_groups, room_rows;
+	struct map group_index, row_index;
+	uint64_t aligned, mismatched, alone[2]; /* donations paired; paired with another claim; without a mate */
+};
+
+/* 0, or -1: out of memory. */
+int align_runs(struct alignment *alignment, const struct model *a, const struct model *b, enum align_mode mode);
+void align_free(struct alignment *alignment);
+
+const struct model_event *align_event(const struct align_side *side, struct align_ref ref);
+const struct model_process *align_process(const struct align_side *side, struct align_ref ref);
+const char *align_mode_name(enum align_mode mode);
+
+/* Two events claim the same: key, length, key length, and whether the donation was taken. */
+bool align_same_claim(const struct model_event *a, const struct model_event *b);
+
+#endif

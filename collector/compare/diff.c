@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * diff.c: the course of a comparison, its reasons and its first divergence. Rows are judged in judge.c, the conditions
+ * in valid.c.
+ *
+ * Equal is the verdict that nothing may reach by accident: a row is equal only when every donation and restore of both
+ * runs has a mate, both are measured, and every fact of every plane is the same. All else adds a reason.
+ */
+#include <regex.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compare/coverage.h"
+#include "compare/judge.h"
+#include "print/print.h"
+#include "verbs.h"
+
+const char *row_verdict_name(enum row_verdict verdict)
+{
+	static const char *const name[ROW_VERDICT_COUNT] = { "equal",         "differs",       "within_tolerance",
+							     "never_fired_a", "never_fired_b", "never_fired_both",
+							     "unpaired",      "lost",          "truncated",
+							     "incomparable" };
+
+	return name[verdict];
+}
+
+const char *explain_kind_name(enum explain_kind kind)
+{
+	static const char *const name[EXPLAIN_KIND_COUNT] = { "non_finite", "zero",         "stale",
+							      "misplaced",  "wrong_length", "unknown" };
+
+	return name[kind];
+}
+
+enum arm_promise arm_promise(const char *arm)
+{
+	static const char *const none[] = { "graph-off", "padded-eager", "graph-path-eager" };
+
+	if (arm && strcmp(arm, "graph-on") == 0)
+		return ARM_PROMISES_LAUNCHES;
+	for (size_t i = 0; arm && i < sizeof none / sizeof none[0]; i++) {
+		if (strcmp(arm, none[i]) == 0)
+			return ARM_PROMISES_NONE;
+	}
+	return ARM_PROMISES_NOTHING;
+}
+
+const char *diff_arm(const struct diff *diff, unsigned side)
+{
+	const char *arm = diff->run[side].run.manifest.arm;
+
+	return arm && *arm ? arm : NULL;
+}
+
+void diff_row_name(const struct diff *diff, uint32_t row, char *out, size_t size)
+{
+	const struct align_row *r = &diff->al.row[row];
+	const struct align_group *group = &diff->al.group[r->group];
+
+	if (r->slot == LOG_NO_SLOT)
+		snprintf(out, size, "%s/%s/?", group->rank, group->pool);
+	else
+		snprintf(out, size, "%s/%s/%lld", group->rank, group->pool, (long long)r->slot);
+}
+
+/* ---- what is missing may have been allowed ---- */
+
+static int mark_allowed(struct diff *diff, const struct options *options, struct error *err)
+{
+	const char *pattern = options_text(options, "allow-missing");
+	regex_t regex;
+
+	if (!pattern)
+		return 0;
+	if (regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB) != 0) {
+		error_set(err, "--allow-missing '%s' is not a regular expression", pattern);
+		return -1;
+	}
+	for (uint32_t i = 0; i < diff->al.n_rows; i++) {
+		char name[256];
+
+		diff_row_name(diff, i, name, sizeof name);
+		diff->row[i].allowed = regexec(&regex, name, 0, NULL, 0) == 0;
+	}
+	regfree(&regex);
+	return 0;
+}
+
+static void excuse_event(struct coverage_excuse *excuse, const struct model_event *e)
+{
+	enum ctr_group group = ctr_outcome_group(e->outcome);
+
+	if (group != CTR_IN_COMMITTED && group != CTR_IN_FILTERED)
+		excuse->lost[group]++;
+}
+
+static struct coverage_excuse excuse_of(const struct diff *diff, unsigned s)
+{
+	const struct align_side *side = &diff->al.side[s];
+	struct coverage_excuse excuse = { { 0 } };
+
+	for (size_t i = 0; i < side->n_occurrences; i++) {
+		const struct align_occurrence *o = &side->occurrence[i];
+
+		if (!diff->row[o->row].allowed)
+			continue;
+		if (o->at.event != ALIGN_NONE)
+			excuse_event(&excuse, align_event(side, o->at));
+		for (uint32_t k = o->restore; k != ALIGN_NONE; k = side->restore[k].next)
+			excuse_event(&excuse, align_event(side, side->restore[k].at));
+	}
+	return excuse;
+}
+
+/* ---- reasons from the rows ---- */
+
+static bool alone_is_tolerated(const struct diff *diff, uint64_t alone)
+{
+	uint64_t all = diff->al.side[0].donations + diff->al.side[1].donations;
+
+	/* By key the rest is listed, as long as 95 % of the workload found its mate. */
+	return diff->al.mode == ALIGN_KEY && alone * 20 <= all;
+}
+
+static void reason_for_row(struct diff *diff, uint32_t index, bool tolerated)
+{
+	const struct diff_row *row = &diff->row[index];
+	const struct align_row *r = &diff->al.row[index];
+	char name[256];
+
+	diff_row_name(diff, index, name, sizeof name);
+	switch (row->verdict) {
+	case ROW_NEVER_FIRED_A:
+	case ROW_NEVER_FIRED_B:
+	case ROW_UNPAIRED:
+		/* Where a run donated nothing at all, that is the reason, and not each of its slots. */
+		if (!tolerated && diff->al.side[0].donations && diff->al.side[1].donations)
+			reasons_add(&diff->reasons, REASON_slot_missing,
+				    "%s: %u donations in run A, %u in run B, %u of them paired%s", name,
+				    r->side[0].donations, r->side[1].donations, row->paired,
+				    row->shows_restore ? "; a restore has no partner" : "");
+		break;
+	case ROW_NEVER_FIRED_BOTH:
+		break; /* core.donate never fired: said already */
+	case ROW_LOST:
+		reasons_add(&diff->reasons, REASON_skipped_needed, "%s: occurrence %u has no fingerprint", name,
+			    row->number);
+		break;
+	case ROW_TRUNCATED:
+		reasons_add(&diff->reasons, REASON_log_truncated, "%s: the fingerprint of occurrence %u is missing",
+			    name, row->number);
+		break;
+	default:
+		break;
+	}
+}
+
+static void reason_for_claims(struct diff *diff, uint32_t index)
+{
+	const struct diff_row *row = &diff->row[index];
+	const struct model_event *e[2];
+	char name[256];
+
+	if (!row->has[0] || !row->has[1] || !diff->al.group[diff->al.row[index].group].same_layout)
+		return;
+	diff_row_name(diff, index, name, sizeof name);
+	for (unsigned s = 0; s < 2; s++)
+		e[s] = align_event(&diff->al.side[s], row->shown[s]);
+	if (e[0]->discarded != e[1]->discarded)
+		reasons_add(&diff->reasons, REASON_claimed_len_mismatch, "%s: occurrence %u was taken on one side only",
+			    name, row->number);
+	else
+		reasons_add(&diff->reasons, REASON_claimed_len_mismatch, "%s: occurrence %u claims %lld and %lld%s",
+			    name, row->number, (long long)e[0]->claimed_len, (long long)e[1]->claimed_len,
+			    e[0]->key != e[1]->key ? ", and has another key" : "");
+}
+
+/* Every pair with another claim is a reason, in a row that differs elsewhere too. */
+static void reasons_for_mismatches(struct diff *diff)
+{
+	for (uint32_t i = 0; i < diff->al.n_rows; i++) {
+		if (diff->row[i].verdict == ROW_INCOMPARABLE)
+			reason_for_claims(diff, i);
+	}
+	if (diff->al.mismatched && !diff->reasons.seen[REASON_claimed_len_mismatch])
+		reasons_add(&diff->reasons, REASON_claimed_len_mismatch, "%llu of the donations that pair",
+			    (unsigned long long)diff->al.mismatched);
+}
+
+static void reasons_from_rows(struct diff *diff)
+{
+	uint64_t alone = 0;
+	bool tolerated;
+
+	for (unsigned s = 0; s < 2; s++) {
+		for (size_t i = 0; i < diff->al.side[s].n_occurrences; i++) {
+			const struct align_occurrence *o = &diff->al.side[s].occurrence[i];
+			alone += o->at.event != ALIGN_NONE && o->mate == ALIGN_NONE && !diff->row[o->row].allowed;
+		}
+	}
+	tolerated = alone_is_tolerated(diff, alone);
+	for (uint32_t i = 0; i < diff->al.n_rows; i++) {
+		if (diff->row[i].verdict != ROW_DIFFERS && !diff->row[i].allowed && diff_row_speaks(diff, i))
+			reason_for_row(diff, i, tolerated);
+	}
+	reasons_for_mismatches(diff);
+	/* A row that differs may hide a donation without a mate. */
+	if (alone && !tolerated && !diff->reasons.seen[REASON_slot_missing] &&
+	    !diff->reasons.seen[REASON_probe_never_fired])
+		reasons_add(&diff->reasons, REASON_slot_missing, "%llu donations", (unsigned long long)alone);
+}
+
+/* ---- the first divergence ---- */
+
+static void choose_suspect(struct diff *diff)
+{
+	bool a = arm_promise(diff_arm(diff, 0)) == ARM_PROMISES_LAUNCHES;
+	bool b = arm_promise(diff_arm(diff, 1)) == ARM_PROMISES_LAUNCHES;
+
+	diff->told_by_arm = a != b;
+	diff->suspect = a && !b ? 0 : 1;
+}
+
+/* Within a process the ids are the order; across processes of a run the clock is. */
+static bool before(const struct align_side *side, struct align_ref a, struct align_ref b)
+{
+	const struct model_event *x = align_event(side, a), *y = align_event(side, b);
+
+	if (a.process == b.process)
+		return x->id < y->id;
+	return x->t_ns < y->t_ns;
+}
+
+static void find_first(struct diff *diff)
+{
+	const struct align_side *side = &diff->al.side[diff->suspect];
+
+	for (uint32_t i = 0; i < diff->al.n_rows; i++) {
+		const struct diff_row *row = &diff->row[i];
+
+		if (row->verdict != ROW_DIFFERS)
+			continue;
+		if (diff->has_first &&
+		    !before(side, row->shown[diff->suspect], diff->row[diff->first_row].shown[diff->suspect]))
+			continue;
+		diff->has_first = true;
+		diff->first_row = i;
+	}
+	for (uint32_t i = 0; diff->has_first && i < side->n_occurrences; i++) {
+		const struct align_occurrence *o = &side->occurrence[i];
+
+		if (!o->equal || o->at.event == ALIGN_NONE ||
+		    !before(side, o->at, diff->row[diff->first_row].shown[diff->suspect]))
+			continue;
+		if (diff->has_last_equal && before(side, o->at, side->occurrence[diff->last_equal].at))
+			continue;
+		diff->has_last_equal = true;
+		diff->last_equal = i;
+	}
+}
+
+/* ---- all of it ---- */
+
+/* One reason for all rows: the rows themselves follow. */
+static void reason_for_difference(struct diff *diff)
+{
+	const struct diff_row *row = &diff->row[diff->first_row];
+	char name[256];
+
+	if (!diff->has_first)
+		return;
+	diff_row_name(diff, diff->first_row, name, sizeof name);
+	reasons_add(&diff->reasons, REASON_slot_differs, "%llu of %llu slots, first %s, occurrence %u%s",
+		    (unsigned long long)diff->summary.differs, (unsigned long long)diff->summary.slots, name,
+		    row->number, row->shows_restore ? ", when restored" : "");
+}
+
+/* Whatever went unsaid above: what was not compared may not pass as equal. */
+static void judge_silence(struct diff *diff)
+{
+	uint64_t open = 0;
+
+	if (reasons_exit_status(&diff->reasons))
+		return;
+	for (uint32_t i = 0; i < diff->al.n_rows; i++) {
+		enum row_verdict verdict = diff->row[i].verdict;
+
+		/* Missing rows that were neither allowed nor tolerated have their reason. */
+		open += verdict != ROW_EQUAL && !row_is_missing(verdict) && !diff->row[i].allowed;
+	}
+	if (open)
+		reasons_add(&diff->reasons, REASON_skipped_needed, "%llu slots could not be compared",
+			    (unsigned long long)open);
+	else if (!diff->measured)
+		reasons_add(&diff->reasons, REASON_nothing_measured, "%s", "");
+}
+
+static int judge(struct diff *diff, const struct options *options, struct error *err)
+{
+	if (mark_allowed(diff, options, err) != 0)
+		return -1;
+	judge_rows(diff);
+	if (judge_validity(diff) != 0) {
+		error_set(err, "out of memory");
+		return -1;
+	}
+	for (unsigned s = 0; s < 2; s++) {
+		struct coverage_excuse excuse = excuse_of(diff, s);
+		struct coverage_ask ask = { .run = s ? "B" : "A", .launches = true, .excuse = &excuse };
+
+		coverage_judge(&diff->run[s], &ask, options, &diff->reasons);
+	}
+	judge_sides(diff);
+	reasons_from_rows(diff);
+	choose_suspect(diff);
+	find_first(diff);
+	reason_for_difference(diff);
+	judge_silence(diff);
+	if (explain_rows(diff, err) != 0)
+		return -1;
+	find_patterns(diff, &diff->patterns);
+	return 0;
+}
+
+static enum align_mode mode_asked(const struct options *options)
+{
+	const char *text = options_text(options, "align");
+
+	for (int mode = ALIGN_SLOT; text && mode <= ALIGN_ORDER; mode++) {
+		if (strcmp(text, align_mode_name(mode)) == 0)
+			return (enum align_mode)mode;
+	}
+	return ALIGN_AUTO;
+}
+
+int diff_runs(struct diff *diff, const char *a, const char *b, const struct options *options, struct error *err)
+{
+	memset(diff, 0, sizeof *diff);
+	if (model_open(&diff->run[0], a, err) != 0)
+		return -1;
+	if (model_open(&diff->run[1], b, err) != 0)
+		goto fail;
+	if (align_runs(&diff->al, &diff->run[0], &diff->run[1], mode_asked(options)) != 0)
+		goto no_memory;
+	diff->row = calloc(diff->al.n_rows + 1, sizeof *diff->row);
+	if (!diff->row)
+		goto no_memory;
+	if (judge(diff, options, err) == 0)
+		return 0;
+	goto fail;
+no_memory:
+	error_set(err, "out of memory");
+fail:
+	diff_free(diff);
+	return -1;
+}
+
+void diff_free(struct diff *diff)
+{
+	for (size_t i = 0; diff->row && i < diff->al.n_rows; i++)
+		free(diff->row[i].plane);
+	free(diff->row);
+	align_free(&diff->al);
+	reasons_free(&diff->reasons);
+	model_close(&diff->run[0]);
+	model_close(&diff->run[1]);
+}
+
+int diff_exit_status(const struct diff *diff)
+{
+	return reasons_exit_status(&diff->reasons);
+}
+
+const char *diff_verdict(const struct diff *diff)
+{
+	switch (diff_exit_status(diff)) {
+	case EXIT_HOLDS:
+		return "equal";
+	case EXIT_DIFFERS:
+		return "differs";
+	default:
+		return "not_proven";
+	}
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * diff.h: two runs compared: a verdict for each row, and one for all, with its reasons.
+ */
+#ifndef COMPARE_DIFF_H
+#define COMPARE_DIFF_H
+
+#include "compare/align.h"
+#include "compare/patterns.h"
+#include "options.h"
+#include "reasons.h"
+
+enum row_verdict {
+	ROW_EQUAL,
+	ROW_DIFFERS,
+	ROW_WITHIN_TOLERANCE,
+	ROW_NEVER_FIRED_A,
+	ROW_NEVER_FIRED_B,
+	ROW_NEVER_FIRED_BOTH,
+	ROW_UNPAIRED,
+	ROW_LOST,
+	ROW_TRUNCATED,
+	ROW_INCOMPARABLE,
+	ROW_VERDICT_COUNT
+};
+
+enum explain_kind {
+	EXPLAIN_NON_FINITE,
+	EXPLAIN_ZERO,
+	EXPLAIN_STALE,
+	EXPLAIN_MISPLACED,
+	EXPLAIN_WRONG_LENGTH,
+	EXPLAIN_UNKNOWN,
+	EXPLAIN_KIND_COUNT
+};
+
+struct explanation {
+	enum explain_kind kind;
+	unsigned side;       /* of the run that is thought wrong */
+	bool has_event;      /* unknown has none */
+	unsigned event_side; /* where the event that proves it lies */
+	struct align_ref event;
+	int64_t slot;     /* that the event's fingerprint is of */
+	uint32_t role;    /* of that fingerprint */
+	bool since_alloc; /* stale: as it was when it was allocated, never written since */
+};
+
+struct diff_row {
+	enum row_verdict verdict;
+	bool allowed;       /* --allow-missing matches it */
+	bool shows_restore; /* what is shown is a restore */
+	struct align_ref shown[2];
+	bool has[2];     /* shown[] is set */
+	uint32_t number; /* of the occurrence shown */
+	uint32_t paired; /* occurrences with a mate */
+	uint32_t *plane; /* differing planes, by the index that run A's pool gives them */
+	uint32_t n_planes;
+	bool rollup_alone; /* the roll-up differs, and no plane */
+	struct explanation explain[EXPLAIN_KIND_COUNT];
+	uint32_t n_explain;
+};
+
+struct diff {
+	struct model run[2];
+	struct alignment al;
+	struct reasons reasons;
+	struct diff_row *row; /* as al.row */
+	struct {
+		uint64_t slots, equal, differs, not_proven;
+	} summary;
+	uint64_t measured; /* donations measured on both sides and compared */
+	bool has_first;
+	uint32_t first_row;
+	bool has_last_equal;
+	uint32_t last_equal; /* occurrence on the suspect's side, the last equal one before the first divergence */
+	unsigned suspect;    /* the side that the explanation suspects first, and whose order is the causal one */
+	bool told_by_arm;    /* suspect follows from the arms */
+	struct patterns patterns;
+};
+
+/* 0, or -1 with *err set: exit status 2. */
+int diff_runs(struct diff *diff, const char *a, const char *b, const struct options *options, struct error *err);
+void diff_free(struct diff *diff);
+
+int diff_exit_status(const struct diff *diff);
+const char *diff_verdict(const struct diff *diff); /* "equal", "differs", "not_proven" */
+const char *row_verdict_name(enum row_verdict verdict);
+const char *explain_kind_name(enum explain_kind kind);
+const char *diff_arm(const struct diff *diff, unsigned side); /* NULL: unknown */
+
+/* What an arm promises about launches of graphs that touch a pool. */
+enum arm_promise { ARM_PROMISES_NOTHING, ARM_PROMISES_LAUNCHES, ARM_PROMISES_NONE };
+enum arm_promise arm_promise(const char *arm);
+
+/* By key a slot of B can have all its occurrences compared in rows of A: such a row says nothing of its own. */
+bool diff_row_speaks(const struct diff *diff, uint32_t row);
+
+/* Whole RANK/POOL/SLOT, as --allow-missing sees it. */
+void diff_row_name(const struct diff *diff, uint32_t row, char *out, size_t size);
+
+/* explain.c: fills in planes and explanations of the rows that differ. 0, or -1 with *err set. */
+int explain_rows(struct diff *diff, struct error *err);
+
+#endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * judge.c: a verdict for each row, from the pairs that the alignment made.
+ */
+#include "compare/judge.h"
+
+static enum row_verdict judge_unmeasured(const struct diff *diff, unsigned s, struct align_ref at)
+{
+	const struct model_process *p = align_process(&diff->al.side[s], at);
+	const struct model_event *e = align_event(&diff->al.side[s], at);
+
+	/* It was to follow, and the log ends before it. */
+	if (e->outcome == CTR_COMMITTED && !model_subject(p, e) && !p->ended)
+		return ROW_TRUNCATED;
+	return ROW_LOST;
+}
+
+static bool same_print(const struct model_print *a, const struct model_print *b)
+{
+	return a->rollup == b->rollup && a->digest == b->digest;
+}
+
+static enum row_verdict judge_events(const struct diff *diff, uint32_t group, struct align_ref a, struct align_ref b)
+{
+	struct align_ref at[2] = { a, b };
+	const struct model_event *e[2];
+	const struct model_print *print[2];
+
+	for (unsigned s = 0; s < 2; s++) {
+		const struct model_process *p = align_process(&diff->al.side[s], at[s]);
+
+		e[s] = align_event(&diff->al.side[s], at[s]);
+		if (!model_measured(p, e[s]))
+			return judge_unmeasured(diff, s, at[s]);
+		print[s] = model_subject(p, e[s]);
+	}
+	if (!align_same_claim(e[0], e[1]) || !diff->al.group[group].same_layout)
+		return ROW_INCOMPARABLE;
+	return same_print(print[0], print[1]) ? ROW_EQUAL : ROW_DIFFERS;
+}
+
+/* A measured difference outweighs all; then what is nearest to having been compared. */
+static unsigned weight(enum row_verdict verdict)
+{
+	static const unsigned char weight_of[ROW_VERDICT_COUNT] = {
+		[ROW_EQUAL] = 0,     [ROW_UNPAIRED] = 1,        [ROW_NEVER_FIRED_A] = 2, [ROW_NEVER_FIRED_B] = 2,
+		[ROW_LOST] = 3,      [ROW_TRUNCATED] = 4,       [ROW_INCOMPARABLE] = 5,  [ROW_NEVER_FIRED_BOTH] = 2,
+		[ROW_DIFFERS] = 255, [ROW_WITHIN_TOLERANCE] = 6
+	};
+
+	return weight_of[verdict];
+}
+
+bool row_is_missing(enum row_verdict verdict)
+{
+	return verdict != ROW_EQUAL && weight(verdict) <= weight(ROW_NEVER_FIRED_A);
+}
+
+/* Shows the pair if it says more than what the row shows so far, or the same of a later occurrence where it is no
+ * difference. */
+static void row_take(struct diff_row *row, enum row_verdict verdict, const struct align_ref *a,
+		     const struct align_ref *b, uint32_t number, bool restore)
+{
+	bool first = !row->has[0] && !row->has[1];
+
+	if (!first && weight(verdict) < weight(row->verdict))
+		return;
+	if (!first && verdict == ROW_DIFFERS && row->verdict == ROW_DIFFERS)
+		return;
+	/* Where all is equal the donation is shown, not the restore after it. */
+	if (!first && restore && verdict == row->verdict)
+		return;
+	row->verdict = verdict;
+	row->has[0] = a != NULL;
+	row->has[1] = b != NULL;
+	if (a)
+		row->shown[0] = *a;
+	if (b)
+		row->shown[1] = *b;
+	row->number = number;
+	row->shows_restore = restore;
+}
+
+/* Restores are part of the occurrence: what they say is added to it. */
+static void judge_restores(struct diff *diff, struct diff_row *row, struct align_occurrence *a,
+			   const struct align_occurrence *b)
+{
+	uint32_t i = a->restore, k = b->restore;
+
+	while (i != ALIGN_NONE || k != ALIGN_NONE) {
+		const struct align_restore *x = i == ALIGN_NONE ? NULL : &diff->al.side[0].restore[i];
+		const struct align_restore *y = k == ALIGN_NONE ? NULL : &diff->al.side[1].restore[k];
+		enum row_verdict verdict = ROW_UNPAIRED;
+
+		if (x && y)
+			verdict = judge_events(diff, diff->al.row[a->row].group, x->at, y->at);
+		a->equal &= verdict == ROW_EQUAL;
+		a->differs |= verdict == ROW_DIFFERS;
+		row_take(row, verdict, x ? &x->at : NULL, y ? &y->at : NULL, a->number, true);
+		i = x ? x->next : ALIGN_NONE;
+		k = y ? y->next : ALIGN_NONE;
+	}
+}
+
+static void judge_pair(struct diff *diff, struct diff_row *row, struct align_occurrence *a, struct align_occurrence *b)
+{
+	enum row_verdict verdict = ROW_EQUAL;
+
+	row->paired += a->at.event != ALIGN_NONE;
+	if (a->at.event != ALIGN_NONE) {
+		verdict = judge_events(diff, diff->al.row[a->row].group, a->at, b->at);
+		row_take(row, verdict, &a->at, &b->at, a->number, false);
+		diff->measured += verdict == ROW_EQUAL || verdict == ROW_DIFFERS;
+	}
+	a->equal = verdict == ROW_EQUAL;
+	a->differs = verdict == ROW_DIFFERS;
+	judge_restores(diff, row, a, b);
+	b->equal = a->equal;
+	b->differs = a->differs;
+}
+
+/* An occurrence without a mate: lost if it was not measured anyway. */
+static void judge_alone(struct diff *diff, struct diff_row *row, unsigned s, const struct align_occurrence *o)
+{
+	enum row_verdict verdict = ROW_UNPAIRED;
+	struct align_ref at = o->at;
+	bool restore = at.event == ALIGN_NONE;
+
+	if (restore)
+		at = diff->al.side[s].restore[o->restore].at;
+	if (!model_measured(align_process(&diff->al.side[s], at), align_event(&diff->al.side[s], at)))
+		verdict = judge_unmeasured(diff, s, at);
+	row_take(row, verdict, s ? NULL : &at, s ? &at : NULL, o->number, restore);
+}
+
+static void judge_row(struct diff *diff, uint32_t index)
+{
+	const struct align_row *r = &diff->al.row[index];
+	struct diff_row *row = &diff->row[index];
+
+	for (uint32_t i = r->side[0].first; i != ALIGN_NONE; i = diff->al.side[0].occurrence[i].next) {
+		struct align_occurrence *o = &diff->al.side[0].occurrence[i];
+
+		if (o->mate == ALIGN_NONE)
+			judge_alone(diff, row, 0, o);
+		else
+			judge_pair(diff, row, o, &diff->al.side[1].occurrence[o->mate]);
+	}
+	for (uint32_t i = r->side[1].first; i != ALIGN_NONE; i = diff->al.side[1].occurrence[i].next) {
+		const struct align_occurrence *o = &diff->al.side[1].occurrence[i];
+
+		if (o->mate == ALIGN_NONE)
+			judge_alone(diff, row, 1, o);
+	}
+	if (!row->has[0] && !row->has[1])
+		row->verdict = ROW_NEVER_FIRED_BOTH;
+	else if (row->verdict == ROW_UNPAIRED && !r->side[0].donations && r->side[1].donations)
+		row->verdict = ROW_NEVER_FIRED_A;
+	else if (row->verdict == ROW_UNPAIRED && !r->side[1].donations && r->side[0].donations)
+		row->verdict = ROW_NEVER_FIRED_B;
+}
+
+bool diff_row_speaks(const struct diff *diff, uint32_t index)
+{
+	const struct align_row *r = &diff->al.row[index];
+
+	if (diff->al.mode == ALIGN_SLOT || diff->row[index].has[0] || diff->row[index].has[1])
+		return true;
+	return !r->side[0].donations && !r->side[1].donations && !diff->al.side[0].donations &&
+	       !diff->al.side[1].donations;
+}
+
+void judge_rows(struct diff *diff)
+{
+	for (uint32_t i = 0; i < diff->al.n_rows; i++) {
+		judge_row(diff, i);
+		if (!diff_row_speaks(diff, i))
+			continue;
+		diff->summary.slots++;
+		if (diff->row[i].verdict == ROW_EQUAL)
+			diff->summary.equal++;
+		else if (diff->row[i].verdict == ROW_DIFFERS)
+			diff->summary.differs++;
+		else
+			diff->summary.not_proven++;
+	}
+}

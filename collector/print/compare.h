@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * compare.h: printers of diff, check and report, each as text and as JSON, and what they share.
+ */
+#ifndef PRINT_COMPARE_H
+#define PRINT_COMPARE_H
+
+#include "compare/check.h"
+#include "compare/diff.h"
+#include "print/print.h"
+
+void diff_print_text(FILE *f, const struct diff *diff, bool color);
+json_t *diff_json(const struct diff *diff);
+
+void check_print_text(FILE *f, const struct check *check, bool color);
+json_t *check_json(const struct check *check);
+
+struct report {
+	struct model model;
+	struct alignment al; /* side 0 alone is filled */
+	struct reasons reasons;
+};
+void report_print_text(FILE *f, const struct report *report, bool color);
+json_t *report_json(const struct report *report);
+
+/* ---- shared ---- */
+
+/* Counters of every probe, one column group a run: the account of what was measured. */
+void coverage_print_text(FILE *f, const struct model *models, size_t n_models, bool color);
+/* {PROBE: [{attempted, committed, ...} or null, one a run]} */
+json_t *coverage_json(const struct model *models, size_t n_models);
+/* {path, arm, driver, device, processes, graph_launches, pool_graph_launches, donations, restores} */
+json_t *run_json(const struct model *model);
+const char *run_driver(const struct model *model); /* "CUDA 13.0"; NULL: unknown. A rotating buffer. */
+const char *run_device(const struct model *model); /* NULL: unknown */
+
+json_t *slot_json(int64_t slot); /* null when it never came back from the device */
+/* {process, id, kind, rank, pool, slot, claimed_len, key, step, t_ns} */
+json_t *event_json(const struct model_process *process, const struct model_event *event);
+/* "donate 7 of slot 3 (length 64, step 12)" in a rotating buffer */
+const char *event_text(const struct model_event *event);
+
+#endif

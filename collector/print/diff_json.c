@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * diff_json.c: a comparison for programs. Its twin is diff_text.c.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "print/compare.h"
+
+#define DIFF_SCHEMA 1
+
+static const struct model_process *process_of(const struct diff *diff, unsigned s, struct align_ref at)
+{
+	return align_process(&diff->al.side[s], at);
+}
+
+static const char *run_name(unsigned s)
+{
+	return s ? "b" : "a";
+}
+
+static json_t *explanation_json(const struct diff *diff, const struct explanation *x)
+{
+	json_t *object = json_pack("{s:s, s:s}", "kind", explain_kind_name(x->kind), "run", run_name(x->side));
+	json_t *event;
+
+	if (!x->has_event) {
+		json_object_set_new(object, "event", json_null());
+		return object;
+	}
+	event = event_json(process_of(diff, x->event_side, x->event),
+			   align_event(&diff->al.side[x->event_side], x->event));
+	json_object_set_new(event, "run", json_string(run_name(x->event_side)));
+	json_object_set_new(object, "event", event);
+	json_object_set_new(object, "found_in_slot", slot_json(x->slot));
+	json_object_set_new(object, "watched", json_boolean(x->role == LOG_ROLE_WATCHED));
+	if (x->kind == EXPLAIN_STALE)
+		json_object_set_new(object, "never_written_since_alloc", json_boolean(x->since_alloc));
+	return object;
+}
+
+static json_t *planes_json(const struct diff *diff, const struct diff_row *row)
+{
+	json_t *array = json_array();
+	const struct model_pool *pool;
+
+	if (!row->n_planes)
+		return array;
+	pool = &process_of(diff, 0, row->shown[0])->pool[align_event(&diff->al.side[0], row->shown[0])->pool];
+	for (uint32_t i = 0; i < row->n_planes; i++)
+		json_array_append_new(array,
+				      json_pack("{s:o, s:i}", "tensor", json_text(pool->plane[row->plane[i]].tensor),
+						"layer", (int)pool->plane[row->plane[i]].layer));
+	return array;
+}
+
+/* The pairs [A, B] of one row: null where that side measured nothing. */
+static void pairs_json(json_t *object, const struct diff *diff, const struct diff_row *row)
+{
+	static const char *const name[] = { "claimed_len", "absmax", "nan", "inf", "hash", "event" };
+	json_t *pair[6];
+
+	for (unsigned i = 0; i < 6; i++)
+		pair[i] = json_array();
+	for (unsigned s = 0; s < 2; s++) {
+		const struct model_event *e = row->has[s] ? align_event(&diff->al.side[s], row->shown[s]) : NULL;
+		const struct model_process *p = e ? process_of(diff, s, row->shown[s]) : NULL;
+		const struct model_print *print = e && model_measured(p, e) ? model_subject(p, e) : NULL;
+
+		json_array_append_new(pair[0], e ? json_integer(e->claimed_len) : json_null());
+		json_array_append_new(pair[1], print ? json_number(print->absmax) : json_null());
+		json_array_append_new(pair[2], print ? json_count(print->nan) : json_null());
+		json_array_append_new(pair[3], print ? json_count(print->inf) : json_null());
+		json_array_append_new(pair[4], print ? json_hex(print->rollup) : json_null());
+		json_array_append_new(pair[5], e ? event_json(p, e) : json_null());
+	}
+	for (unsigned i = 0; i < 6; i++)
+		json_object_set_new(object, name[i], pair[i]);
+}
+
+static json_t *row_json(const struct diff *diff, uint32_t index)
+{
+	const struct align_row *r = &diff->al.row[index];
+	const struct diff_row *row = &diff->row[index];
+	const struct align_group *group = &diff->al.group[r->group];
+	json_t *explain = json_array(), *object;
+
+	for (uint32_t i = 0; i < row->n_explain; i++)
+		json_array_append_new(explain, explanation_json(diff, &row->explain[i]));
+	object = json_pack("{s:o, s:o, s:o, s:s, s:o, s:[o, o], s:o, s:o, s:b}", "rank", json_text(group->rank), "pool",
+			   json_text(group->pool), "slot", slot_json(r->slot), "verdict",
+			   row_verdict_name(row->verdict), "occurrences", json_count(row->paired), "donations",
+			   json_count(r->side[0].donations), json_count(r->side[1].donations), "occurrence",
+			   row->has[0] || row->has[1] ? json_count(row->number) : json_null(), "shown",
+			   row->has[0] || row->has[1] ? json_string(row->shows_restore ? "restore" : "donate")
+						      : json_null(),
+			   "allowed_missing", row->allowed);
+	pairs_json(object, diff, row);
+	json_object_set_new(object, "planes_differing", planes_json(diff, row));
+	json_object_set_new(object, "explain", explain);
+	return object;
+}
+
+static json_t *first_json(const struct diff *diff)
+{
+	const struct align_side *side = &diff->al.side[diff->suspect];
+	const struct model_process *p;
+	const struct model_event *e;
+	const struct model_step *step;
+	struct align_ref at;
+	json_t *object;
+
+	if (!diff->has_first)
+		return json_null();
+	at = diff->row[diff->first_row].shown[diff->suspect];
+	p = align_process(side, at);
+	e = align_event(side, at);
+	object = event_json(p, e);
+	json_object_set_new(object, "run", json_string(run_name(diff->suspect)));
+	json_object_set_new(object, "occurrence", json_count(diff->row[diff->first_row].number));
+	step = model_step(p, e->step);
+	json_object_set_new(object, "batch", step ? json_integer(step->batch) : json_null());
+	json_object_set_new(object, "padded", step ? json_integer(step->padded) : json_null());
+	if (diff->has_last_equal) {
+		at = side->occurrence[diff->last_equal].at;
+		json_object_set_new(object, "last_equal", event_json(align_process(side, at), align_event(side, at)));
+	} else {
+		json_object_set_new(object, "last_equal", json_null());
+	}
+	return object;
+}
+
+/* What the differences share, and the equal donations do not. */
+static json_t *patterns_json(const struct patterns *p)
+{
+	json_t *object = json_object(), *tensors = json_array();
+
+	for (uint32_t i = 0; i < p->n_tensors; i++)
+		json_array_append_new(tensors, json_text(p->tensor[i]));
+	json_object_set_new(object, "planes",
+			    p->planes ? json_pack("{s:O, s:i, s:i}", "tensors", tensors, "first_layer",
+						  (int)p->first_layer, "last_layer", (int)p->last_layer)
+				      : json_null());
+	json_decref(tensors);
+	json_object_set_new(object, "length",
+			    p->modulus ? json_pack("{s:I, s:I}", "modulus", (json_int_t)p->modulus, "remainder",
+						   (json_int_t)p->remainder)
+				       : json_null());
+	json_object_set_new(object, "padded_only", json_boolean(p->padded));
+	return object;
+}
+
+json_t *diff_json(const struct diff *diff)
+{
+	json_t *all = json_object(), *slots = json_array();
+
+	for (uint32_t i = 0; i < diff->al.n_rows; i++) {
+		if (diff_row_speaks(diff, i))
+			json_array_append_new(slots, row_json(diff, i));
+	}
+	json_object_set_new(all, "schema_version", json_integer(DIFF_SCHEMA));
+	json_object_set_new(all, "tool", json_string("slotprobe " SLOTPROBE_VERSION));
+	json_object_set_new(all, "verdict", json_string(diff_verdict(diff)));
+	json_object_set_new(all, "exit_status", json_integer(diff_exit_status(diff)));
+	json_object_set_new(all, "reasons", reasons_json(&diff->reasons));
+	json_object_set_new(all, "alignment",
+			    json_pack("{s:s, s:o, s:o}", "mode", align_mode_name(diff->al.mode), "aligned",
+				      json_count(diff->al.aligned), "unaligned",
+				      json_count(diff->al.mismatched + diff->al.alone[0] + diff->al.alone[1])));
+	json_object_set_new(all, "runs", json_pack("[o, o]", run_json(&diff->run[0]), run_json(&diff->run[1])));
+	json_object_set_new(all, "coverage", coverage_json(diff->run, 2));
+	json_object_set_new(all, "summary",
+			    json_pack("{s:o, s:o, s:o, s:o}", "slots", json_count(diff->summary.slots), "equal",
+				      json_count(diff->summary.equal), "differs", json_count(diff->summary.differs),
+				      "not_proven", json_count(diff->summary.not_proven)));
+	json_object_set_new(all, "first_divergence", first_json(diff));
+	json_object_set_new(all, "patterns", patterns_json(&diff->patterns));
+	json_object_set_new(all, "slots", slots);
+	return all;
+}

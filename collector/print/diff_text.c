@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * diff_text.c: a comparison for people: the verdict and what it rests on first. Its twin is diff_json.c.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "print/compare.h"
+#include "verbs.h"
+
+#define ROWS_SHOWN 24
+
+static const char *arm_text(const struct diff *diff, unsigned s)
+{
+	const char *arm = diff_arm(diff, s);
+
+	return arm ? safe(arm) : "arm unknown";
+}
+
+static void print_verdict(FILE *f, const struct diff *diff, bool color)
+{
+	static const char *const word[] = {
+		[EXIT_HOLDS] = "EQUAL", [EXIT_DIFFERS] = "DIFFERS", [EXIT_NOT_PROVEN] = "NOT PROVEN"
+	};
+	static const enum color paint[] = {
+		[EXIT_HOLDS] = COLOR_GREEN, [EXIT_DIFFERS] = COLOR_RED, [EXIT_NOT_PROVEN] = COLOR_YELLOW
+	};
+	int status = diff_exit_status(diff);
+
+	fprintf(f, "%s%s%s  ", color_on(color, paint[status]), word[status], color_off(color));
+	if (diff->summary.differs)
+		fprintf(f, "%" PRIu64 " of %" PRIu64 " slots differ", diff->summary.differs, diff->summary.slots);
+	else
+		fprintf(f, "%" PRIu64 " of %" PRIu64 " slots equal", diff->summary.equal, diff->summary.slots);
+	fprintf(f, " (%s vs %s); %" PRIu64 " donations measured on both sides, of %" PRIu64 " and %" PRIu64 "\n",
+		arm_text(diff, 0), arm_text(diff, 1), diff->measured, diff->al.side[0].donations,
+		diff->al.side[1].donations);
+}
+
+/* "  why: zero in 6 slots, misplaced in 6" */
+static void print_kinds(FILE *f, const struct diff *diff)
+{
+	const char *gap = "  why: ";
+
+	for (int kind = 0; kind < EXPLAIN_KIND_COUNT; kind++) {
+		uint64_t n = 0;
+
+		for (uint32_t i = 0; i < diff->al.n_rows; i++) {
+			for (uint32_t k = 0; k < diff->row[i].n_explain; k++)
+				n += (int)diff->row[i].explain[k].kind == kind;
+		}
+		if (!n)
+			continue;
+		fprintf(f, "%s%s in %" PRIu64 " slot%s", gap, explain_kind_name((enum explain_kind)kind), n,
+			n == 1 ? "" : "s");
+		gap = ", ";
+	}
+	if (*gap == ',')
+		fputc('\n', f);
+}
+
+/* What the differences share, and the equal donations do not. */
+static void print_patterns(FILE *f, const struct patterns *p)
+{
+	if (p->planes) {
+		fprintf(f, "  only in");
+		for (uint32_t i = 0; i < p->n_tensors; i++)
+			fprintf(f, "%s %s", i ? "," : "", safe(p->tensor[i]));
+		fprintf(f, ", layers %d to %d\n", p->first_layer, p->last_layer);
+	}
+	if (p->modulus)
+		fprintf(f, "  only at lengths that leave %" PRId64 " modulo %" PRId64 "\n", p->remainder, p->modulus);
+	if (p->padded)
+		fprintf(f, "  only in padded batches\n");
+}
+
+static void print_runs(FILE *f, const struct diff *diff)
+{
+	for (unsigned s = 0; s < 2; s++) {
+		const struct model *model = &diff->run[s];
+		const char *driver = run_driver(model), *device = run_device(model);
+
+		fprintf(f, "  %c  %s: %s, %zu process%s, %s%s%s\n", "AB"[s], safe(model->run.path), arm_text(diff, s),
+			model -> n_processes, model -> n_processes == 1 ? "" : "es", driver ? driver : "driver unknown",
+			device ? ", " : "", device ? safe(device) : "");
+	}
+	fprintf(f, "  aligned by %s: %" PRIu64 " donations line up, %" PRIu64 " do not\n",
+		align_mode_name(diff->al.mode), diff->al.aligned,
+		diff->al.mismatched + diff->al.alone[0] + diff->al.alone[1]);
+}
+
+/* ---- explanations ---- */
+
+static const struct model_process *process_of(const struct diff *diff, unsigned s, struct align_ref at)
+{
+	return align_process(&diff->al.side[s], at);
+}
+
+static void print_explanation(FILE *f, const struct diff *diff, const struct explanation *x)
+{
+	const struct model_event *e = x->has_event ? align_event(&diff->al.side[x->event_side], x->event) : NULL;
+	char run = "AB"[x->side], event_run = "AB"[x->event_side];
+
+	fprintf(f, "      %s: ", explain_kind_name(x->kind));
+	switch (x->kind) {
+	case EXPLAIN_NON_FINITE:
+		fprintf(f, "run %c holds NaN or Inf; this slot had it first at %s\n", run, event_text(e));
+		break;
+	case EXPLAIN_ZERO:
+		fprintf(f, "run %c holds only zeros: never written\n", run);
+		break;
+	case EXPLAIN_STALE:
+		fprintf(f, "run %c still holds what the slot held at %s%s\n", run, event_text(e),
+			x->since_alloc ? ": not written since its allocation" : "");
+		break;
+	case EXPLAIN_MISPLACED:
+		if (x->event_side == x->side)
+			fprintf(f, "the right bytes lie in slot %" PRId64 " of run %c%s, at %s\n", x->slot, run,
+				x->role == LOG_ROLE_WATCHED ? " (watched)" : "", event_text(e));
+		else
+			fprintf(f, "run %c holds what belongs to slot %" PRId64 ": run %c, %s\n", run, x->slot,
+				event_run, event_text(e));
+		break;
+	case EXPLAIN_WRONG_LENGTH:
+		fprintf(f, "run %c holds the state of %" PRId64 " tokens: run %c, %s\n", run, e->claimed_len, event_run,
+			event_text(e));
+		break;
+	default:
+		fprintf(f, "the bytes were found nowhere else in either run\n");
+		break;
+	}
+}
+
+/* ---- planes: "3 of 4 planes: conv (layers 0-2)" ---- */
+
+/* Layers are listed as the pool has them registered, as ranges where they follow each other. */
+static void print_layers(FILE *f, const struct diff_row *row, const struct model_pool *pool, const char *tensor)
+{
+	int32_t from = 0, last = 0;
+	bool open = false, any = false;
+
+	for (uint32_t i = 0; i <= row->n_planes; i++) {
+		const struct model_plane *p = i < row->n_planes ? &pool->plane[row->plane[i]] : NULL;
+
+		if (p && strcmp(p->tensor, tensor) != 0)
+			continue;
+		if (p && open && p->layer == last + 1) {
+			last++;
+			continue;
+		}
+		if (open) {
+			fprintf(f, any ? ", %d" : " %d", from);
+			if (last != from)
+				fprintf(f, "-%d", last);
+			any = true;
+		}
+		if (p)
+			from = last = p->layer;
+		open = true;
+	}
+}
+
+static void print_planes(FILE *f, const struct diff *diff, uint32_t index)
+{
+	const struct diff_row *row = &diff->row[index];
+	const struct model_event *e = align_event(&diff->al.side[0], row->shown[0]);
+	const struct model_pool *pool = &process_of(diff, 0, row->shown[0])->pool[e->pool];
+
+	if (row->rollup_alone) {
+		fprintf(f, "      the roll-up differs and no plane does: one of the records is damaged\n");
+		return;
+	}
+	fprintf(f, "      %u of %u planes differ:", row->n_planes, pool->n_planes);
+	for (uint32_t i = 0; i < row->n_planes; i++) {
+		const char *tensor = pool->plane[row->plane[i]].tensor;
+		bool met = false;
+
+		for (uint32_t k = 0; k < i && !met; k++)
+			met = strcmp(pool->plane[row->plane[k]].tensor, tensor) == 0;
+		if (met)
+			continue;
+		fprintf(f, "%s %s, layers", i ? ";" : "", safe(tensor));
+		print_layers(f, row, pool, tensor);
+	}
+	fputc('\n', f);
+}
+
+static void print_row(FILE *f, const struct diff *diff, uint32_t index, bool color)
+{
+	const struct diff_row *row = &diff->row[index];
+	char name[256];
+
+	diff_row_name(diff, index, name, sizeof name);
+	fprintf(f, "  %s%s%s  occurrence %u%s", color_on(color, COLOR_BOLD), safe(name), color_off(color), row->number,
+		row->shows_restore ? ", when restored" : "");
+	for (unsigned s = 0; s < 2; s++) {
+		const struct model_event *e = align_event(&diff->al.side[s], row->shown[s]);
+		const struct model_print *p = model_subject(process_of(diff, s, row->shown[s]), e);
+
+		fprintf(f, "; %c: abs-max %g, NaN %" PRIu64 ", Inf %" PRIu64, "AB"[s], p -> absmax, p -> nan, p -> inf);
+	}
+	fputc('\n', f);
+	print_planes(f, diff, index);
+	for (uint32_t i = 0; i < row->n_explain; i++)
+		print_explanation(f, diff, &row->explain[i]);
+}
+
+static void print_first(FILE *f, const struct diff *diff, bool color)
+{
+	const struct align_side *side = &diff->al.side[diff->suspect];
+	const struct diff_row *row = &diff->row[diff->first_row];
+	const struct model_process *p = process_of(diff, diff->suspect, row->shown[diff->suspect]);
+	const struct model_event *e = align_event(side, row->shown[diff->suspect]);
+	const struct model_step *step = model_step(p, e->step);
+
+	fprintf(f, "\n%sFirst divergence%s, in the order of run %c: %s", color_on(color, COLOR_BOLD), color_off(color),
+		"AB"[diff->suspect], event_text(e));
+	if (step)
+		fprintf(f, "; %s, batch %d padded to %d%s", *step->name ? safe(step->name) : "step", step->batch,
+			step->padded,
+			step->mode == 2   ? ", graph"
+			: step->mode == 1 ? ", eager"
+					  : "");
+	fputc('\n', f);
+	if (diff->has_last_equal)
+		fprintf(f, "  last equal before it: %s\n",
+			event_text(align_event(side, side->occurrence[diff->last_equal].at)));
+	else
+		fprintf(f, "  nothing before it was equal\n");
+}
+
+static void print_rows(FILE *f, const struct diff *diff, bool color)
+{
+	uint64_t shown = 0;
+
+	fprintf(f, "\n%sSlots that differ%s\n", color_on(color, COLOR_BOLD), color_off(color));
+	for (uint32_t i = 0; i < diff->al.n_rows; i++) {
+		if (diff->row[i].verdict != ROW_DIFFERS)
+			continue;
+		if (shown++ < ROWS_SHOWN)
+			print_row(f, diff, i, color);
+	}
+	if (shown > ROWS_SHOWN)
+		fprintf(f, "  and %" PRIu64 " more; --json lists them all\n", shown - ROWS_SHOWN);
+}
+
+/* Rows that were not compared, a line for each verdict. */
+static void print_others(FILE *f, const struct diff *diff)
+{
+	for (int verdict = ROW_WITHIN_TOLERANCE; verdict < ROW_VERDICT_COUNT; verdict++) {
+		uint64_t n = 0;
+
+		for (uint32_t i = 0; i < diff->al.n_rows; i++) {
+			char name[256];
+
+			if ((int)diff->row[i].verdict != verdict || !diff_row_speaks(diff, i))
+				continue;
+			diff_row_name(diff, i, name, sizeof name);
+			if (!n)
+				fprintf(f, "  %s:", row_verdict_name((enum row_verdict)verdict));
+			if (n++ < 8)
+				fprintf(f, " %s%s", safe(name), diff->row[i].allowed ? " (allowed)" : "");
+		}
+		if (n > 8)
+			fprintf(f, " and %" PRIu64 " more", n - 8);
+		if (n)
+			fputc('\n', f);
+	}
+}
+
+void diff_print_text(FILE *f, const struct diff *diff, bool color)
+{
+	print_verdict(f, diff, color);
+	print_kinds(f, diff);
+	print_patterns(f, &diff->patterns);
+	print_runs(f, diff);
+	print_others(f, diff);
+	if (diff->reasons.n) {
+		fprintf(f, "\n%sReasons%s\n", color_on(color, COLOR_BOLD), color_off(color));
+		reasons_print(f, &diff->reasons, color);
+	}
+	if (diff->has_first) {
+		print_first(f, diff, color);
+		print_rows(f, diff, color);
+	}
+	fprintf(f, "\n%sCoverage%s\n", color_on(color, COLOR_BOLD), color_off(color));
+	coverage_print_text(f, diff->run, 2, color);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * audit.h: holds one process's log against its counters page.
+ */
+#ifndef COLLECTOR_AUDIT_H
+#define COLLECTOR_AUDIT_H
+
+#include "read/log.h"
+#include "read/run.h"
+#include "reasons.h"
+
+/* Core rows whose committed attempts are records of the log: event rows, steps, watched slots. */
+#define AUDIT_ROWS(X) X(DONATE) X(RESTORE) X(ALLOC) X(CLEAR) X(COPY) X(DISCARD) X(FREE) X(STEP) X(WATCH)
+
+struct audit {
+	bool has_log;
+	struct log_damage damage;
+	bool ended;
+	uint64_t bytes, chunks, records, disk_stops;
+	uint64_t in_log[CTR_CORE_ROW_COUNT]; /* committed attempts that the log holds; only AUDIT_ROWS are counted */
+};
+
+/* Reads the whole log. -1: not a log of ours (exit status 2). */
+int audit_read(struct audit *audit, const struct run_process *process, struct error *error);
+/* What does not fit together, as reasons. */
+void audit_judge(const struct audit *audit, const struct run_process *process, struct reasons *reasons);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * diff.c: slotprobe diff: two runs, compared.
+ */
+#include "options.h"
+#include "print/compare.h"
+#include "verbs.h"
+
+static int write_out(const struct diff *diff, const struct options *o, struct error *err)
+{
+	struct output output;
+
+	if (output_open(&output, options_text(o, "output"), err))
+		return -1;
+	if (o->json) {
+		json_t *json = diff_json(diff);
+
+		json_print(output.f, json);
+		json_decref(json);
+	} else {
+		diff_print_text(output.f, diff, o->color);
+	}
+	return output_close(&output, err);
+}
+
+/* What the table offers and nobody has built yet. */
+static const char *not_built(const struct options *o)
+{
+	static const char *const names[] = { "rtol", "noise", "third" };
+
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+		if (options_given(o, names[i]))
+			return names[i];
+	}
+	return NULL;
+}
+
+int cmd_diff(int argc, char **argv)
+{
+	struct options o;
+	struct diff diff;
+	struct error err;
+	int status = options_parse(VERB_diff, argc, argv, &o);
+
+	if (status >= 0)
+		return status;
+	if (not_built(&o)) {
+		status = options_usage(VERB_diff, "--%s is not built yet", not_built(&o));
+		options_free(&o);
+		return status;
+	}
+	status = EXIT_TROUBLE;
+	if (diff_runs(&diff, o.operands[0], o.operands[1], &o, &err) != 0) {
+		complain("diff", "%s", err.text);
+	} else {
+		if (write_out(&diff, &o, &err) != 0)
+			complain("diff", "%s", err.text);
+		else
+			status = diff_exit_status(&diff);
+		diff_free(&diff);
+	}
+	options_free(&o);
+	return status;
+}

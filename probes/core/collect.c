@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * collect.c: the writer's side: sees results come, records them, gives the shots back. Polls memory only.
+ *
+ * The writer drains its queue and then polls, again and again. A shot is recorded no earlier than the second poll that
+ * finds it armed: its event was queued before it was armed, so the drain between the two has taken the event, and the
+ * log has the event before its fingerprint.
+ */
+#include "core.h"
+
+#include <string.h>
+
+#define PART_PLANES ((LOG_RECORD_MAX - sizeof(struct log_fingerprint)) / sizeof(struct log_plane_print))
+
+_Static_assert(sizeof(struct fp_print) == sizeof(struct log_plane_print), "a print is logged as it is");
+_Static_assert(offsetof(struct fp_print, sample) == offsetof(struct log_plane_print, sample), "likewise");
+
+/* One record at a time, on the writer's thread alone. */
+static union {
+	struct log_fingerprint fingerprint;
+	struct log_region_values values;
+	unsigned char room[LOG_RECORD_MAX];
+} out __attribute__((aligned(8)));
+
+/* ---- records ---- */
+
+static enum ctr_outcome outcome_of(const struct fp_entry *e)
+{
+	switch (e->status) {
+	case FP_OK:
+		return CTR_COMMITTED;
+	case FP_PADDING:
+		return CTR_FILTERED_PADDING;
+	case FP_OUT_OF_RANGE:
+		return CTR_ERROR_SLOT;
+	default:
+		return CTR_ERROR_DRIVER;
+	}
+}
+
+static uint64_t rollup_of(const struct probe_pool *p, const struct fp_entry *e)
+{
+	uint64_t rollup = LOG_ROLLUP_START;
+
+	for (uint32_t i = 0; i < p->n_planes; i++)
+		rollup = log_rollup_add(rollup, e->plane[p->order[i]].hash);
+	return rollup;
+}
+
+static void fill_fingerprint(const struct probe_pool *p, const struct probe_shot *s, int64_t slot)
+{
+	struct log_fingerprint *r = &out.fingerprint;
+
+	memset(r, 0, sizeof *r);
+	record_fill(r, LOG_FINGERPRINT);
+	r->event = s->event;
+	r->t_ns = record_now_ns();
+	r->slot = slot;
+	r->pool = probe_pool_id(p);
+	r->role = s->role;
+}
+
+/* A fingerprint without planes: why there are none. */
+static void append_reason(const struct probe_pool *p, const struct probe_shot *s, int64_t slot, enum ctr_outcome why)
+{
+	fill_fingerprint(p, s, slot);
+	out.fingerprint.outcome = why;
+	record_append(&out, NULL);
+}
+
+static void append_planes(const struct probe_pool *p, const struct probe_shot *s, const struct fp_entry *e,
+			  struct ctr_row *commit)
+{
+	struct log_fingerprint *r = &out.fingerprint;
+
+	fill_fingerprint(p, s, e->slot);
+	r->outcome = CTR_COMMITTED;
+	r->total_planes = p->n_planes;
+	r->rollup = rollup_of(p, e);
+	for (uint32_t at = 0; at < p->n_planes; at += r->n_planes) {
+		uint32_t left = p->n_planes - at;
+		r->first_plane = at;
+		r->n_planes = left < PART_PLANES ? left : (uint32_t)PART_PLANES;
+		r->h.bytes = (uint32_t)(sizeof *r + r->n_planes * sizeof r->plane[0]);
+		memcpy(r->plane, &e->plane[at], r->n_planes * sizeof r->plane[0]);
+		record_append(r, left == r->n_planes ? commit : NULL);
+	}
+}
+
+static void append_regions(const struct probe_shot *s, const struct fp_entry *e)
+{
+	struct log_region_values *r = &out.values;
+
+	for (uint32_t i = 0; i < s->n_regions; i++) {
+		uint32_t n = e->region_values[i] < FP_REGION_VALUES ? e->region_values[i] : FP_REGION_VALUES;
+		if (!n)
+			continue;
+		memset(r, 0, sizeof *r);
+		record_fill(r, LOG_REGION_VALUES);
+		r->h.bytes = (uint32_t)(sizeof *r + n * sizeof r->value[0]);
+		r->event = s->event;
+		r->region = s->region[i];
+		r->n_values = n;
+		memcpy(r->value, e->region_value[i], n * sizeof r->value[0]);
+		record_append(r, NULL);
+	}
+}
+
+/* The result of one shot; `commit` rides on its last record. */
+static enum ctr_outcome append_result(const struct probe_pool *p, uint32_t i, struct ctr_row *commit)
+{
+	const struct probe_shot *s = &p->ring.shot[i];
+	const struct fp_entry *e = probe_entry(&p->ring, i);
+	enum ctr_outcome outcome = outcome_of(e);
+
+	append_regions(s, e);
+	if (outcome == CTR_COMMITTED)
+		append_planes(p, s, e, commit);
+	else
+		append_reason(p, s, e->slot, outcome);
+	return outcome;
+}
+
+/* ---- shots ---- */
+
+static bool is_done(const struct probe_pool *p, uint32_t i)
+{
+	const struct probe_shot *s = &p->ring.shot[i];
+
+	return probe_ring_done(&p->ring, i) && (s->pair < 0 || probe_ring_done(&p->ring, (uint32_t)s->pair));
+}
+
+static void release_all(struct probe_pool *p, uint32_t i)
+{
+	int32_t pair = p->ring.shot[i].pair;
+
+	if (pair >= 0)
+		probe_shot_release(p, (uint32_t)pair);
+	probe_shot_release(p, i);
+}
+
+static void record_done(struct probe_pool *p, uint32_t i)
+{
+	const struct probe_shot *s = &p->ring.shot[i];
+	enum ctr_outcome source = CTR_COMMITTED, outcome;
+
+	if (s->pair >= 0)
+		source = append_result(p, (uint32_t)s->pair, NULL);
+	outcome = append_result(p, i, source == CTR_COMMITTED ? s->row : NULL);
+	if (outcome == CTR_COMMITTED)
+		outcome = source;
+	if (outcome != CTR_COMMITTED)
+		ctr_finish(s->row, outcome);
+	release_all(p, i);
+}
+
+/* It will never come, or nobody waits for it any more: its buffer is not to be used again. */
+static void record_lost(struct probe_pool *p, uint32_t i, enum ctr_outcome why)
+{
+	const struct probe_shot *s = &p->ring.shot[i];
+
+	p->ring.poisoned = true;
+	append_reason(p, s, LOG_NO_SLOT, why);
+	ctr_finish(s->row, why);
+	release_all(p, i);
+}
+
+static enum probe_shot_state state_of(const struct probe_pool *p, uint32_t i)
+{
+	return probe_ring_busy(&p->ring, i) ? __atomic_load_n(&p->ring.shot[i].state, __ATOMIC_ACQUIRE)
+					    : PROBE_SHOT_FREE;
+}
+
+static void release_discarded(struct probe_pool *p, uint32_t i, bool lost)
+{
+	if (!lost && !probe_ring_done(&p->ring, i))
+		return;
+	if (!probe_ring_done(&p->ring, i))
+		p->ring.poisoned = true;
+	probe_shot_release(p, i);
+}
+
+/* In the order of their events: shots of one pool on one stream finish in order, but lie in any order. */
+static bool before(const struct probe_shot *a, const struct probe_shot *b)
+{
+	return a->event != b->event ? a->event < b->event : a->role < b->role;
+}
+
+static uint32_t insert(const struct probe_pool *p, uint16_t *list, uint32_t n, uint32_t i)
+{
+	uint32_t at = n;
+
+	for (; at && before(&p->ring.shot[i], &p->ring.shot[list[at - 1]]); at--)
+		list[at] = list[at - 1];
+	list[at] = (uint16_t)i;
+	return n + 1;
+}
+
+/* Sorts what is to be recorded now into the list; counts in *awaited what is not. */
+static uint32_t gather(struct probe_pool *p, uint16_t *list, bool lost, unsigned *awaited)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < p->ring.shots; i++) {
+		struct probe_shot *s = &p->ring.shot[i];
+		enum probe_shot_state state = state_of(p, i);
+		if (state == PROBE_SHOT_DISCARD)
+			release_discarded(p, i, lost);
+		if (state != PROBE_SHOT_ARMED)
+			continue;
+		if (s->turns && (lost || is_done(p, i)))
+			n = insert(p, list, n, i);
+		else
+			++*awaited;
+		s->turns = 1;
+	}
+	return n;
+}
+
+static unsigned poll_pool(struct probe_pool *p)
+{
+	static uint16_t list[PROBE_SHOTS];
+	/* Read before the results: what is not in by then, with the context gone, will not come. */
+	bool lost = __atomic_load_n(&p->lost, __ATOMIC_ACQUIRE);
+	unsigned awaited = 0;
+	uint32_t n = gather(p, list, lost, &awaited);
+
+	for (uint32_t k = 0; k < n; k++) {
+		if (is_done(p, list[k]))
+			record_done(p, list[k]);
+		else
+			record_lost(p, list[k], CTR_DROPPED_CONTEXT);
+	}
+	return awaited;
+}
+
+unsigned probe_poll(void)
+{
+	unsigned awaited = 0;
+
+	for (uint32_t i = 0; i < PROBE_POOLS; i++) {
+		if (!probe_pool_hold(&probe_pools[i]))
+			continue;
+		awaited += poll_pool(&probe_pools[i]);
+		probe_pool_let_go(&probe_pools[i]);
+	}
+	return awaited;
+}
+
+static void abandon_pool(struct probe_pool *p, enum ctr_outcome why)
+{
+	for (uint32_t i = 0; i < p->ring.shots; i++) {
+		if (state_of(p, i) != PROBE_SHOT_ARMED)
+			continue;
+		if (is_done(p, i))
+			record_done(p, i);
+		else
+			record_lost(p, i, why);
+	}
+}
+
+void probe_abandon(enum ctr_outcome why)
+{
+	for (uint32_t i = 0; i < PROBE_POOLS; i++) {
+		if (!probe_pool_hold(&probe_pools[i]))
+			continue;
+		abandon_pool(&probe_pools[i], why);
+		probe_pool_let_go(&probe_pools[i]);
+	}
+}

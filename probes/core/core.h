@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * core.h: what the parts of probes/core share. Nobody outside of this folder includes it.
+ *
+ * Life of a measurement ("shot"): claim.c checks what was said, enqueue.c takes a shot from the pool's ring (ring.c) and
+ * launches the fingerprint kernel, claim.c records the event and arms the shot, collect.c sees the result on the
+ * writer's thread, records it and gives the shot back.
+ *
+ * Who may touch what without a lock: a thread that holds a use of a pool (probe_pool_get) may read everything in it;
+ * the writer may read a pool while it has shots in flight. Only under `probe_registry` are pools and devices made and
+ * reaped, and a pool is reaped only when nobody uses it and nothing is in flight.
+ */
+#ifndef PROBE_CORE_H
+#define PROBE_CORE_H
+
+#include <stdbool.h>
+
+#include "probes/core/kernel/fingerprint.h"
+#define SLOTPROBE_IMPLEMENTATION /* the calls themselves, not the look-up of them */
+#include "probes/core/slotprobe.h"
+#include "shim/hook/driver.h"
+#include "shim/record/record.h"
+
+#define PROBE_POOLS        256u /* live at once */
+#define PROBE_PLANES       1024u
+#define PROBE_SHOTS        512u
+#define PROBE_SET_WORDS    (PROBE_POOLS / 64)
+#define PROBE_ARENA_UNIT   4096u
+#define PROBE_ARENA_UNITS  2048u /* 8 MiB */
+#define PROBE_WAIT_MS      1000u /* for reads in flight in memory that goes */
+#define PROBE_READY_MS     2000u /* for a layout to reach the device */
+#define PROBE_REGISTRY_MS  3000u /* for another thread's registration */
+#define PROBE_KEY_TEXT_MAX (1u << 20)
+
+/* ---- util.c ---- */
+
+void *probe_map(size_t bytes, bool shared); /* zeroed; NULL: no memory */
+void probe_unmap(void *p, size_t bytes);
+void probe_text(char *to, size_t room, const char *from); /* cut, zero-padded */
+static inline uint64_t probe_round(uint64_t n, uint64_t unit)
+{
+	return (n + unit - 1) / unit * unit;
+}
+
+/* A lock for registration, never for a hot path: waiting is bounded, and a signal handler that meets its own thread's
+ * lock is refused at once. */
+bool probe_lock(uint32_t *lock, unsigned wait_ms);
+void probe_unlock(uint32_t *lock);
+/* Polls memory until done(arg) or the time is up. */
+bool probe_wait(bool (*done)(void *arg), void *arg, unsigned wait_ms);
+
+/* ---- state.c: counts of the process, and what waits for the recording to start ---- */
+
+struct probe_counts {
+	uint64_t steps;            /* reported so far */
+	uint64_t events;           /* ids handed out */
+	uint64_t launches;         /* graph launches that succeeded */
+	uint64_t launches_at_step; /* of these, before the last step that asked what was seen */
+};
+extern struct probe_counts probe_counts;
+extern uint32_t probe_registry; /* the lock over pools, devices and regions */
+
+bool probe_on(void);    /* this process is recorded */
+bool probe_start(void); /* starts the recording if need be, and says what could not be said before */
+void probe_forked(void);
+
+/* ---- device.c: what we hold in one context ---- */
+
+enum probe_device_state { PROBE_DEVICE_FREE, PROBE_DEVICE_MAKING, PROBE_DEVICE_LIVE, PROBE_DEVICE_GONE };
+
+struct probe_device {
+	uint32_t state;
+	cu_context ctx;
+	cu_device handle;
+	int32_t ordinal;
+	bool said; /* LOG_DEVICE is out */
+	cu_function print, ready;
+	cu_stream stream; /* ours, non-blocking */
+	cu_deviceptr arena;
+	uint32_t units;
+	unsigned char used[PROBE_ARENA_UNITS];
+	uint32_t *word; /* the kernel FP_READY stores here */
+	uint64_t word_address;
+	uint32_t ready_value;
+};
+
+/* Of the device with this ordinal, made if need be; under probe_registry and a shim_guard. NULL: *error says why. */
+struct probe_device *probe_device_get(const struct shim_driver *drv, int32_t ordinal, int *error);
+/* First unit of a run in the arena, or -1. */
+int probe_arena_take(struct probe_device *d, uint64_t bytes);
+void probe_arena_give(struct probe_device *d, int unit, uint64_t bytes);
+/* Waits until everything enqueued on the device's own stream before is done. 0, -ETIMEDOUT or -EAGAIN. */
+int probe_device_settle(const struct shim_driver *drv, struct probe_device *d);
+bool probe_ctx_enter(const struct shim_driver *drv, cu_context ctx, bool *pushed);
+void probe_ctx_leave(const struct shim_driver *drv, bool pushed);
+/* What the driver says of an address. A driver that cannot say is believed to know it. */
+bool probe_pointer_known(const struct shim_driver *drv, uint64_t address);
+uint64_t probe_pointer_allocation(const struct shim_driver *drv, uint64_t address); /* 0: unknown */
+/* Whether kernels on this device may read there: false when the driver knows better. */
+bool probe_pointer_on(const struct shim_driver *drv, uint64_t address, int32_t ordinal);
+/* Ordinal of the device whose memory this is; -1: host memory, or unknown. */
+int32_t probe_pointer_device(const struct shim_driver *drv, uint64_t address);
+void probe_devices_going(cu_context ctx, cu_device device);
+void probe_devices_forget(void);
+bool probe_device_matches(const struct probe_device *d, cu_context ctx, cu_device device);
+
+/* ---- ring.c: result buffers of one pool ---- */
+
+enum probe_shot_state {
+	PROBE_SHOT_FREE,
+	PROBE_SHOT_TAKEN,   /* its thread has not launched yet, or not said so */
+	PROBE_SHOT_ARMED,   /* the writer awaits it */
+	PROBE_SHOT_PAIRED,  /* launched; handled with the shot that names it */
+	PROBE_SHOT_DISCARD, /* launched, but nobody wants the result: free once it has come */
+};
+
+struct probe_shot {
+	uint32_t state;
+	uint32_t sequence;
+	uint64_t event;
+	struct ctr_row *row; /* NULL in a paired shot: its partner carries the attempt */
+	uint32_t role;
+	int32_t pair;   /* index of the copy's source, or -1 */
+	uint32_t turns; /* of the writer since it was armed */
+	uint32_t n_regions;
+	uint16_t region[FP_MAX_REGIONS];
+};
+
+struct probe_ring {
+	unsigned char *map; /* shared and anonymous: survives every context, and no fork splits it */
+	size_t map_bytes;
+	uint64_t address; /* of the map, for the device */
+	struct probe_device *owner;
+	bool poisoned; /* a kernel that we gave up may still write here: never used again */
+	uint32_t shots, stride;
+	uint64_t free[PROBE_SHOTS / 64];
+	struct probe_shot *shot;
+};
+
+/* In each stride of the map: the regions that the launch reads, then its fp_entry. */
+#define PROBE_ENTRY_OFFSET (FP_MAX_REGIONS * sizeof(struct fp_region))
+
+static inline struct fp_entry *probe_entry(const struct probe_ring *r, uint32_t i)
+{
+	return (struct fp_entry *)(r->map + (size_t)i * r->stride + PROBE_ENTRY_OFFSET);
+}
+static inline struct fp_region *probe_entry_regions(const struct probe_ring *r, uint32_t i)
+{
+	return (struct fp_region *)(r->map + (size_t)i * r->stride);
+}
+
+uint32_t probe_ring_stride(uint32_t n_planes);
+/* `owner` NULL: plain memory. 0 or -errno. */
+int probe_ring_make(struct probe_ring *r, const struct shim_driver *drv, struct probe_device *owner, uint32_t shots,
+		    uint32_t stride, size_t least_bytes);
+void probe_ring_retire(struct probe_ring *r);
+void probe_rings_forget(void);
+void probe_rings_going(struct probe_device *owner);
+int probe_ring_take(struct probe_ring *r); /* index, or -1: every one is in flight */
+void probe_ring_give(struct probe_ring *r, uint32_t i);
+static inline bool probe_ring_busy(const struct probe_ring *r, uint32_t i)
+{
+	return !(__atomic_load_n(&r->free[i / 64], __ATOMIC_ACQUIRE) >> i % 64 & 1);
+}
+/* The result of shot i is in. */
+static inline bool probe_ring_done(const struct probe_ring *r, uint32_t i)
+{
+	return __atomic_load_n(&probe_entry(r, i)->done, __ATOMIC_ACQUIRE) == r->shot[i].sequence;
+}
+
+/* ---- pool.c, layout.c, plan.c ---- */
+
+enum probe_pool_state {
+	PROBE_POOL_FREE,
+	PROBE_POOL_ADDING,
+	PROBE_POOL_LIVE,
+	PROBE_POOL_GONE,
+	PROBE_POOL_REAPING, /* somebody looks whether it may be freed */
+};
+enum probe_gone_why { PROBE_GONE_ASKED, PROBE_GONE_FREED, PROBE_GONE_CONTEXT };
+
+struct probe_plane {
+	char tensor[64];
+	int32_t layer;
+	uint32_t dtype;
+	uint64_t base;
+	int64_t stride;
+	uint64_t elems, bytes;
+	uint64_t low, high;  /* of its slots */
+	uint64_t reach_low;  /* from slot 0: a kernel binds the tensor, reserved slots included */
+	uint64_t allocation; /* base of the allocation it lies in; 0: unknown */
+};
+
+struct probe_pool {
+	uint32_t state;
+	int32_t made; /* id + 1 of the last pool that was here, 0: none yet */
+	uint32_t users, in_flight;
+	uint32_t lost; /* its context went: results that are not in will never come */
+	int32_t device;
+	bool floating; /* host memory at the claim's state; the planes' bases are offsets */
+	int64_t first_slot, n_slots;
+	uint32_t n_planes, n_chunks;
+	uint64_t slot_bytes;
+	uint64_t low, high, reach_low; /* over all planes */
+	uint64_t launches;             /* of graphs that touch it */
+	char name[64];
+	struct probe_plane *plane;
+	uint32_t *order; /* planes by (layer, tensor) */
+	void *block;     /* one mapping: planes, order, shots */
+	size_t block_bytes;
+	struct probe_device *dev; /* NULL: host memory */
+	int unit;                 /* in the arena, -1: none */
+	uint64_t arena_bytes;
+	uint64_t planes_address, chunks_address, scratch_address, scratch_bytes;
+	struct probe_ring ring;
+};
+
+extern struct probe_pool probe_pools[PROBE_POOLS];
+
+static inline int32_t probe_pool_id(const struct probe_pool *p)
+{
+	return p->made - 1;
+}
+static inline uint32_t probe_pool_index(const struct probe_pool *p)
+{
+	return (uint32_t)(p - probe_pools);
+}
+static inline bool probe_pool_live(const struct probe_pool *p)
+{
+	return __atomic_load_n(&p->state, __ATOMIC_ACQUIRE) == PROBE_POOL_LIVE;
+}
+
+/* A use of the pool with this id, or NULL: *why is the outcome of the attempt. */
+struct probe_pool *probe_pool_get(int32_t id, enum ctr_outcome *why);
+void probe_pool_put(struct probe_pool *p);
+
+/* Checks and copies what the server says; 0 or -errno. */
+int probe_layout_check(const struct slotprobe_pool *said);
+int probe_layout_copy(struct probe_pool *p, const struct slotprobe_pool *said);
+void probe_layout_say(const struct probe_pool *p);
+/* Index of the plane that [address, address + span) reaches, or -1. */
+int probe_layout_find(const struct probe_pool *p, uint64_t address, uint64_t span);
+
+/* Brings the layout to where fingerprints are made, with ring and scratch. 0 or -errno. */
+int probe_plan_make(struct probe_pool *p);
+
+int probe_pool_add(const struct slotprobe_pool *said);
+int probe_pool_remove(int32_t id);
+void probe_pools_releasing(uint64_t address, uint64_t bytes);
+void probe_pools_going(cu_context ctx, cu_device device);
+void probe_pools_forget(void);
+/* Waits, bounded, until no launch that may read this region is on its way or in flight. */
+void probe_pools_settle_region(uint32_t region);
+/* Counts one launch of a graph that touches `set` (NULL: may touch any). True: it counts for some pool. */
+bool probe_pools_count_launch(const uint64_t set[PROBE_SET_WORDS]);
+/* A use of every pool that is live. */
+uint32_t probe_pools_use(struct probe_pool *list[PROBE_POOLS]);
+/* The writer holds a pool with shots in flight while it looks into it; false: there is nothing to look at. */
+bool probe_pool_hold(struct probe_pool *p);
+void probe_pool_let_go(struct probe_pool *p);
+
+/* ---- region.c ---- */
+
+#define PROBE_REGIONS 256u
+
+struct probe_region {
+	uint32_t state; /* 0 free, 1 live, 2 its memory was freed */
+	uint32_t dtype;
+	uint64_t base, bytes;
+	uint64_t allocation; /* base of the allocation that it lies in; 0: unknown */
+	int32_t device;      /* the kernel may read it in this device's launches; -1: it is only matched */
+	uint32_t n_values, value_bytes;
+	char name[64];
+};
+extern struct probe_region probe_regions[PROBE_REGIONS];
+
+uint32_t probe_region_count(void);
+static inline bool probe_region_live(const struct probe_region *r)
+{
+	return __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == 1;
+}
+int probe_region_add(const char *name, uint64_t base, uint64_t bytes, uint32_t dtype);
+/* Writes the table of one launch; returns its length. */
+uint32_t probe_region_table(int32_t device, struct fp_region *table, uint16_t *ids);
+void probe_regions_releasing(uint64_t address, uint64_t bytes);
+void probe_regions_going(const struct probe_device *d);
+void probe_regions_forget(void);
+
+/* ---- enqueue.c: one stay on a stream, in which shots are launched ---- */
+
+struct probe_stay {
+	const struct shim_driver *drv;
+	struct probe_pool *pool;
+	cu_stream stream;
+	cu_context ctx;
+	struct shim_guard guard;
+	bool guarded, pushed, legacy;
+};
+
+struct probe_aim {
+	int64_t slot;
+	uint64_t slot_ptr;
+	uint32_t slot_ptr_bytes;
+	uint32_t role;
+	uint64_t state; /* of a floating pool */
+};
+
+/* CTR_COMMITTED: shots may be fired until probe_stay_end, which is to be called whatever this returns. */
+enum ctr_outcome probe_stay_begin(struct probe_stay *stay, struct probe_pool *pool, uint64_t stream);
+void probe_stay_end(struct probe_stay *stay);
+/* CTR_COMMITTED: *shot is launched and still TAKEN; else nothing is. */
+enum ctr_outcome probe_fire(struct probe_stay *stay, const struct probe_aim *aim, uint32_t *shot);
+
+static inline void probe_shot_set(struct probe_pool *p, uint32_t shot, enum probe_shot_state state)
+{
+	__atomic_store_n(&p->ring.shot[shot].state, state, __ATOMIC_RELEASE);
+}
+/* Gives a shot back: the last thing that is done with it, and maybe with its pool. */
+static inline void probe_shot_release(struct probe_pool *p, uint32_t shot)
+{
+	probe_shot_set(p, shot, PROBE_SHOT_FREE);
+	probe_ring_give(&p->ring, shot);
+	__atomic_fetch_sub(&p->in_flight, 1, __ATOMIC_SEQ_CST);
+}
+
+/* ---- claim.c ---- */
+
+int64_t probe_claim(enum log_event_kind kind, const struct slotprobe_claim *claim, int64_t src);
+
+/* ---- collect.c ---- */
+
+unsigned probe_poll(void);
+void probe_abandon(enum ctr_outcome why);
+
+/* ---- step.c, rank.c, points.c ---- */
+
+int probe_step(const struct slotprobe_step *step);
+int probe_rank(const char *axis, int32_t index, int32_t count);
+void probe_rank_say(void);
+void probe_rank_forked(void);
+int probe_point(const char *name);
+int probe_hit(int point, uint32_t outcome);
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * ring.c: the result buffers of one pool. Any thread takes one by a compare-and-swap, the writer gives it back.
+ *
+ * A buffer that is registered with the driver is never unregistered, which may wait for the device: when its pool is
+ * gone it waits here as a spare for the next one.
+ */
+#include "core.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define SPARES 32u
+
+struct spare {
+	unsigned char *map;
+	size_t bytes;
+	uint64_t address;
+	struct probe_device *owner; /* NULL: it is not registered any more, its context went */
+};
+static struct spare spares[SPARES];
+
+uint32_t probe_ring_stride(uint32_t n_planes)
+{
+	return (uint32_t)probe_round(PROBE_ENTRY_OFFSET + sizeof(struct fp_entry) + n_planes * sizeof(struct fp_print),
+				     128);
+}
+
+/* ---- memory; under probe_registry ---- */
+
+static bool take_spare(struct probe_ring *r, const struct probe_device *owner, size_t bytes)
+{
+	for (uint32_t i = 0; i < SPARES; i++) {
+		struct spare *s = &spares[i];
+		if (!s->map || s->bytes < bytes || s->bytes / 4 > bytes || s->owner != owner)
+			continue;
+		r->map = s->map;
+		r->map_bytes = s->bytes;
+		r->address = s->address;
+		memset(s, 0, sizeof *s);
+		memset(r->map, 0, r->map_bytes);
+		return true;
+	}
+	return false;
+}
+
+static bool map_registered(struct probe_ring *r, const struct shim_driver *drv, size_t bytes)
+{
+	const unsigned flags = CU_HOSTREGISTER_PORTABLE | CU_HOSTREGISTER_DEVICEMAP;
+
+	if (!take_spare(r, NULL, bytes)) {
+		r->map = probe_map(bytes, true);
+		r->map_bytes = bytes;
+	}
+	if (!r->map)
+		return false;
+	if (drv->mem_host_register(r->map, r->map_bytes, flags) == CU_SUCCESS) {
+		if (drv->mem_host_get_device_pointer(&r->address, r->map, 0) == CU_SUCCESS)
+			return true;
+		drv->mem_host_unregister(r->map);
+	}
+	probe_unmap(r->map, r->map_bytes);
+	r->map = NULL;
+	return false;
+}
+
+int probe_ring_make(struct probe_ring *r, const struct shim_driver *drv, struct probe_device *owner, uint32_t shots,
+		    uint32_t stride, size_t least_bytes)
+{
+	size_t bytes = (size_t)shots * stride;
+
+	if (bytes < least_bytes)
+		bytes = least_bytes;
+	bytes = probe_round(bytes, 65536);
+	r->owner = owner;
+	r->poisoned = false;
+	if (!owner) {
+		r->map = probe_map(bytes, false);
+		r->map_bytes = bytes;
+	} else if (!take_spare(r, owner, bytes)) {
+		map_registered(r, drv, bytes);
+	}
+	if (!r->map)
+		return -EAGAIN;
+	r->shots = shots;
+	r->stride = stride;
+	memset(r->free, 0, sizeof r->free);
+	for (uint32_t i = 0; i < shots; i++)
+		r->free[i / 64] |= 1ull << i % 64;
+	return 0;
+}
+
+void probe_ring_retire(struct probe_ring *r)
+{
+	if (r->map && !r->owner)
+		probe_unmap(r->map, r->map_bytes);
+	for (uint32_t i = 0; r->map && r->owner && !r->poisoned && i < SPARES; i++) {
+		struct spare *s = &spares[i];
+		if (s->map)
+			continue;
+		bool registered = __atomic_load_n(&r->owner->state, __ATOMIC_ACQUIRE) == PROBE_DEVICE_LIVE;
+		*s = (struct spare) { r->map, r->map_bytes, r->address, registered ? r->owner : NULL };
+		break;
+	}
+	memset(r, 0, sizeof *r);
+}
+
+void probe_rings_going(struct probe_device *owner)
+{
+	for (uint32_t i = 0; i < SPARES; i++)
+		if (spares[i].owner == owner)
+			spares[i].owner = NULL;
+}
+
+void probe_rings_forget(void)
+{
+	memset(spares, 0, sizeof spares);
+}
+
+/* ---- shots; any thread ---- */
+
+int probe_ring_take(struct probe_ring *r)
+{
+	for (uint32_t w = 0; w < PROBE_SHOTS / 64; w++) {
+		uint64_t free = __atomic_load_n(&r->free[w], __ATOMIC_RELAXED);
+		while (free) {
+			if (__atomic_compare_exchange_n(&r->free[w], &free, free & (free - 1), true, __ATOMIC_ACQUIRE,
+							__ATOMIC_RELAXED))
+				return (int)(w * 64) + __builtin_ctzll(free);
+		}
+	}
+	return -1;
+}
+
+void probe_ring_give(struct probe_ring *r, uint32_t i)
+{
+	__atomic_fetch_or(&r->free[i / 64], 1ull << i % 64, __ATOMIC_RELEASE);
+}

@@ -1,0 +1,511 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * exec.c: executable graphs. One holds a plan; changing it changes a copy when launches still hold the old one.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpudriver.h"
+
+/* ---- plans ---- */
+
+void plan_put(struct plan *plan)
+{
+	if (--plan->refs)
+		return;
+	for (size_t i = 0; i < plan->n; i++) {
+		work_put(plan->item[i].work);
+		free(plan->item[i].dep);
+	}
+	free(plan);
+}
+
+static int by_value(const void *a, const void *b)
+{
+	size_t x = *(const size_t *)a, y = *(const size_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static struct plan *plan_new(cu_graph graph);
+
+static bool fill_item(struct plan_item *item, cu_graph_node node, const size_t *place)
+{
+	struct plan *child;
+
+	item->node = node->id;
+	item->type = node->type;
+	item->enabled = true;
+	item->n_deps = node->n_deps;
+	item->dep = cpu_alloc(node->n_deps * sizeof(*item->dep));
+	for (size_t j = 0; j < node->n_deps; j++)
+		item->dep[j] = place[node->dep[j].node->order];
+	qsort(item->dep, item->n_deps, sizeof(*item->dep), by_value);
+	child = node->child ? plan_new(node->child) : NULL;
+	item->work = child ? work_plan(NULL, child) : work_ref(node->work);
+	return !node->child || child;
+}
+
+/* NULL: there is a cycle. */
+static struct plan *plan_new(cu_graph graph)
+{
+	cu_graph_node *order = cpu_alloc(graph->n_nodes * sizeof(cu_graph_node));
+	size_t *place = cpu_alloc(graph->n_nodes * sizeof(*place)), n;
+	struct plan *plan;
+	bool good;
+
+	graph_order(graph, order, &n);
+	plan = cpu_alloc(sizeof(*plan) + n * sizeof(plan->item[0]));
+	plan->refs = 1;
+	plan->n = n;
+	for (size_t i = 0; i < n; i++)
+		place[order[i]->order] = i;
+	good = n == graph->n_nodes;
+	for (size_t i = 0; i < n; i++)
+		good &= fill_item(&plan->item[i], order[i], place);
+	free(order);
+	free(place);
+	if (good)
+		return plan;
+	plan_put(plan);
+	return NULL;
+}
+
+/* The plan of exec, for changing. */
+static struct plan *plan_own(cu_graph_exec exec)
+{
+	struct plan *old = exec->plan, *plan;
+
+	if (old->refs == 1)
+		return old;
+	plan = cpu_alloc(sizeof(*plan) + old->n * sizeof(plan->item[0]));
+	plan->refs = 1;
+	plan->n = old->n;
+	for (size_t i = 0; i < old->n; i++) {
+		struct plan_item *item = &plan->item[i];
+
+		*item = old->item[i];
+		work_ref(item->work);
+		item->dep = cpu_alloc(item->n_deps * sizeof(*item->dep));
+		memcpy(item->dep, old->item[i].dep, item->n_deps * sizeof(*item->dep));
+	}
+	plan_put(old);
+	exec->plan = plan;
+	return plan;
+}
+
+/* ---- instantiating ---- */
+
+static cu_result instantiate(cu_graph_exec *exec, cu_graph graph, uint64_t flags)
+{
+	struct plan *plan;
+
+	if (!exec || !handle_is(KIND_GRAPH, graph) || flags & ~(uint64_t)15)
+		return CU_INVALID_VALUE;
+	if (flags & 4) {
+		cpu_say("graphs launched from the device are not implemented");
+		return CU_NOT_SUPPORTED;
+	}
+	plan = plan_new(graph);
+	if (!plan)
+		return CU_INVALID_VALUE;
+	*exec = cpu_alloc(sizeof(**exec));
+	(*exec)->plan = plan;
+	(*exec)->flags = flags;
+	handle_add(KIND_EXEC, *exec);
+	return CU_SUCCESS;
+}
+
+static cu_result instantiate_logged(cu_graph_exec *exec, cu_graph graph, cu_graph_node *error_node, char *log,
+				    size_t bytes)
+{
+	if (error_node)
+		*error_node = NULL;
+	if (log && bytes)
+		*log = 0;
+	return instantiate(exec, graph, 0);
+}
+
+cu_result cuGraphInstantiate(cu_graph_exec *exec, cu_graph graph, cu_graph_node *error_node, char *log, size_t bytes)
+{
+	API(cuGraphInstantiate, NEED_CONTEXT);
+	return instantiate_logged(exec, graph, error_node, log, bytes);
+}
+
+cu_result cuGraphInstantiate_v2(cu_graph_exec *exec, cu_graph graph, cu_graph_node *error_node, char *log, size_t bytes)
+{
+	API(cuGraphInstantiate_v2, NEED_CONTEXT);
+	return instantiate_logged(exec, graph, error_node, log, bytes);
+}
+
+cu_result cuGraphInstantiateWithFlags(cu_graph_exec *exec, cu_graph graph, unsigned long long flags)
+{
+	API(cuGraphInstantiateWithFlags, NEED_CONTEXT);
+	return instantiate(exec, graph, flags);
+}
+
+static cu_result instantiate_with(cu_graph_exec *exec, cu_graph graph, struct cu_instantiate_params *params)
+{
+	cu_result result;
+
+	if (!params)
+		return CU_INVALID_VALUE;
+	params->error_node = NULL;
+	result = instantiate(exec, graph, params->flags);
+	params->result = result ? 1 : 0;
+	return result;
+}
+
+cu_result cuGraphInstantiateWithParams(cu_graph_exec *exec, cu_graph graph, struct cu_instantiate_params *params)
+{
+	API(cuGraphInstantiateWithParams, NEED_CONTEXT);
+	return instantiate_with(exec, graph, params);
+}
+
+cu_result cuGraphInstantiateWithParams_ptsz(cu_graph_exec *exec, cu_graph graph, struct cu_instantiate_params *params)
+{
+	API(cuGraphInstantiateWithParams_ptsz, NEED_CONTEXT);
+	return instantiate_with(exec, graph, params);
+}
+
+cu_result cuGraphExecGetFlags(cu_graph_exec exec, uint64_t *flags)
+{
+	API(cuGraphExecGetFlags, NEED_INIT);
+	if (!flags || !handle_is(KIND_EXEC, exec))
+		return CU_INVALID_VALUE;
+	*flags = exec->flags;
+	return CU_SUCCESS;
+}
+
+/* Launches in flight hold the plan, not this. */
+cu_result cuGraphExecDestroy(cu_graph_exec exec)
+{
+	API(cuGraphExecDestroy, NEED_INIT);
+	if (!handle_is(KIND_EXEC, exec))
+		return CU_INVALID_VALUE;
+	handle_remove(exec);
+	plan_put(exec->plan);
+	if (exec->last.stream)
+		stream_put(exec->last.stream);
+	free(exec);
+	return CU_SUCCESS;
+}
+
+/* ---- launching ---- */
+
+static cu_result launch(cu_graph_exec exec, cu_stream handle, bool per_thread)
+{
+	struct work *work;
+	cu_stream stream;
+	cu_result result = stream_find(handle, per_thread, &stream);
+
+	if (result)
+		return result;
+	if (!handle_is(KIND_EXEC, exec))
+		return CU_INVALID_VALUE;
+	exec->plan->refs++;
+	work = work_plan(stream->ctx, exec->plan);
+	/* a graph runs once at a time: wait for its last launch, which may be on another stream */
+	if (!stream->capture && exec->last.stream && exec->last.stream != stream &&
+	    exec->last.stream->completed < exec->last.sequence &&
+	    !(stream->role == STREAM_LEGACY && capture_implicit(stream->ctx, false)))
+		stream_enqueue(stream, work_new(WORK_EMPTY, stream->ctx, 0), &exec->last, 1);
+	uint64_t sequence;
+
+	result = submit(stream, work, &sequence);
+	if (result)
+		return result;
+	stream->refs++;
+	if (exec->last.stream)
+		stream_put(exec->last.stream);
+	exec->last = (struct wait) { stream, sequence };
+	return CU_SUCCESS;
+}
+
+cu_result cuGraphLaunch(cu_graph_exec exec, cu_stream stream)
+{
+	API(cuGraphLaunch, NEED_CONTEXT);
+	return launch(exec, stream, false);
+}
+
+cu_result cuGraphLaunch_ptsz(cu_graph_exec exec, cu_stream stream)
+{
+	API(cuGraphLaunch_ptsz, NEED_CONTEXT);
+	return launch(exec, stream, true);
+}
+
+static cu_result upload(cu_graph_exec exec, cu_stream handle, bool per_thread)
+{
+	cu_stream stream;
+	cu_result result = stream_find(handle, per_thread, &stream);
+
+	if (result)
+		return result;
+	if (!handle_is(KIND_EXEC, exec))
+		return CU_INVALID_VALUE;
+	if (stream->capture) {
+		capture_break(stream->capture);
+		return CU_CAPTURE_UNSUPPORTED;
+	}
+	return submit(stream, work_new(WORK_EMPTY, stream->ctx, 0), NULL);
+}
+
+cu_result cuGraphUpload(cu_graph_exec exec, cu_stream stream)
+{
+	API(cuGraphUpload, NEED_CONTEXT);
+	return upload(exec, stream, false);
+}
+
+cu_result cuGraphUpload_ptsz(cu_graph_exec exec, cu_stream stream)
+{
+	API(cuGraphUpload_ptsz, NEED_CONTEXT);
+	return upload(exec, stream, true);
+}
+
+/* ---- updating as a whole ---- */
+
+static enum cux_update_code same_item(const struct plan_item *a, const struct plan_item *b);
+
+/* *at: the first place where they are not alike. */
+static enum cux_update_code same_shape(const struct plan *a, const struct plan *b, size_t *at)
+{
+	*at = 0;
+	if (a->n != b->n)
+		return CUX_UPDATE_TOPOLOGY_CHANGED;
+	for (*at = 0; *at < a->n; ++*at) {
+		enum cux_update_code code = same_item(&a->item[*at], &b->item[*at]);
+
+		if (code)
+			return code;
+	}
+	return CUX_UPDATE_SUCCESS;
+}
+
+static enum cux_update_code same_item(const struct plan_item *a, const struct plan_item *b)
+{
+	size_t at;
+
+	if (a->n_deps != b->n_deps || (a->n_deps && memcmp(a->dep, b->dep, a->n_deps * sizeof(*a->dep))))
+		return CUX_UPDATE_TOPOLOGY_CHANGED;
+	if (a->type != b->type)
+		return CUX_UPDATE_TYPE_CHANGED;
+	if (a->type == CU_NODE_MEM_ALLOC || a->type == CU_NODE_MEM_FREE)
+		return CUX_UPDATE_NOT_SUPPORTED;
+	if (a->type == CU_NODE_KERNEL && a->work->ctx != b->work->ctx)
+		return CUX_UPDATE_UNSUPPORTED_FUNCTION;
+	if (a->work->kind == WORK_PLAN)
+		return same_shape(a->work->plan, b->work->plan, &at);
+	return CUX_UPDATE_SUCCESS;
+}
+
+/* The nodes that later set-params calls name stay those of the graph that was instantiated. */
+static void keep_names(struct plan *plan, const struct plan *old)
+{
+	for (size_t i = 0; i < plan->n; i++) {
+		plan->item[i].node = old->item[i].node;
+		plan->item[i].enabled = old->item[i].enabled;
+	}
+}
+
+static cu_graph_node node_with(cu_graph graph, uint64_t id)
+{
+	for (size_t i = 0; i < graph->n_nodes; i++)
+		if (graph->node[i]->id == id)
+			return graph->node[i];
+	return NULL;
+}
+
+static cu_result update(cu_graph_exec exec, cu_graph graph, struct cu_update_result *out)
+{
+	struct plan *plan;
+	size_t at;
+
+	*out = (struct cu_update_result) { 0 };
+	if (!handle_is(KIND_EXEC, exec) || !handle_is(KIND_GRAPH, graph))
+		return CU_INVALID_VALUE;
+	plan = plan_new(graph);
+	if (!plan) {
+		out->result = CUX_UPDATE_ERROR;
+		return CUX_UPDATE_FAILURE;
+	}
+	out->result = (int)same_shape(exec->plan, plan, &at);
+	if (out->result) {
+		if (at < plan->n)
+			out->error_node = node_with(graph, plan->item[at].node);
+		plan_put(plan);
+		return CUX_UPDATE_FAILURE;
+	}
+	keep_names(plan, exec->plan);
+	plan_put(exec->plan);
+	exec->plan = plan;
+	return CU_SUCCESS;
+}
+
+cu_result cuGraphExecUpdate(cu_graph_exec exec, cu_graph graph, cu_graph_node *error_node, int *code)
+{
+	struct cu_update_result out;
+	cu_result result;
+
+	API(cuGraphExecUpdate, NEED_CONTEXT);
+	if (!error_node || !code)
+		return CU_INVALID_VALUE;
+	result = update(exec, graph, &out);
+	*error_node = out.error_node;
+	*code = out.result;
+	return result;
+}
+
+cu_result cuGraphExecUpdate_v2(cu_graph_exec exec, cu_graph graph, struct cu_update_result *result)
+{
+	API(cuGraphExecUpdate_v2, NEED_CONTEXT);
+	return result ? update(exec, graph, result) : CU_INVALID_VALUE;
+}
+
+/* ---- changing one node ---- */
+
+static struct plan_item *find_item(struct plan *plan, cu_graph_node node)
+{
+	for (size_t i = 0; i < plan->n; i++)
+		if (plan->item[i].node == node->id)
+			return &plan->item[i];
+	return NULL;
+}
+
+static struct plan_item *item_of(cu_graph_exec exec, cu_graph_node node)
+{
+	if (!handle_is(KIND_EXEC, exec) || !handle_is(KIND_NODE, node) || !find_item(exec->plan, node))
+		return NULL;
+	return find_item(plan_own(exec), node);
+}
+
+static cu_result set(cu_graph_exec exec, cu_graph_node node, int type, const void *params)
+{
+	struct plan_item *item = item_of(exec, node);
+	struct work *work;
+	cu_result result;
+
+	if (!item || item->type != type || !params)
+		return CU_INVALID_VALUE;
+	result = node_work(item->work->ctx, type, params, &work);
+	if (result)
+		return result;
+	work_put(item->work);
+	item->work = work;
+	return CU_SUCCESS;
+}
+
+cu_result cuGraphExecKernelNodeSetParams(cu_graph_exec exec, cu_graph_node node,
+					 const struct cu_kernel_params_v1 *params)
+{
+	struct cu_kernel_params v2;
+
+	API(cuGraphExecKernelNodeSetParams, NEED_INIT);
+	if (!params)
+		return CU_INVALID_VALUE;
+	kernel_params_v2(params, &v2);
+	return set(exec, node, CU_NODE_KERNEL, &v2);
+}
+
+cu_result cuGraphExecKernelNodeSetParams_v2(cu_graph_exec exec, cu_graph_node node,
+					    const struct cu_kernel_params *params)
+{
+	API(cuGraphExecKernelNodeSetParams_v2, NEED_INIT);
+	return set(exec, node, CU_NODE_KERNEL, params);
+}
+
+cu_result cuGraphExecMemcpyNodeSetParams(cu_graph_exec exec, cu_graph_node node, const struct cu_memcpy_params *params,
+					 cu_context ctx)
+{
+	API(cuGraphExecMemcpyNodeSetParams, NEED_INIT);
+	return context_ok(ctx) ? set(exec, node, CU_NODE_MEMCPY, params) : CU_INVALID_VALUE;
+}
+
+cu_result cuGraphExecMemsetNodeSetParams(cu_graph_exec exec, cu_graph_node node, const struct cu_memset_params *params,
+					 cu_context ctx)
+{
+	API(cuGraphExecMemsetNodeSetParams, NEED_INIT);
+	return context_ok(ctx) ? set(exec, node, CU_NODE_MEMSET, params) : CU_INVALID_VALUE;
+}
+
+cu_result cuGraphExecHostNodeSetParams(cu_graph_exec exec, cu_graph_node node, const struct cux_host_params *params)
+{
+	API(cuGraphExecHostNodeSetParams, NEED_INIT);
+	return set(exec, node, CU_NODE_HOST, params);
+}
+
+static cu_result set_child(cu_graph_exec exec, cu_graph_node node, cu_graph child)
+{
+	struct plan_item *item = item_of(exec, node);
+	struct plan *plan;
+	size_t at;
+
+	if (!item || item->type != CU_NODE_GRAPH || !handle_is(KIND_GRAPH, child))
+		return CU_INVALID_VALUE;
+	plan = plan_new(child);
+	if (!plan)
+		return CU_INVALID_VALUE;
+	if (same_shape(item->work->plan, plan, &at)) {
+		plan_put(plan);
+		return CU_INVALID_VALUE;
+	}
+	keep_names(plan, item->work->plan);
+	work_put(item->work);
+	item->work = work_plan(NULL, plan);
+	return CU_SUCCESS;
+}
+
+cu_result cuGraphExecChildGraphNodeSetParams(cu_graph_exec exec, cu_graph_node node, cu_graph child)
+{
+	API(cuGraphExecChildGraphNodeSetParams, NEED_INIT);
+	return set_child(exec, node, child);
+}
+
+cu_result cuGraphExecNodeSetParams(cu_graph_exec exec, cu_graph_node node, struct cux_node_params *params)
+{
+	API(cuGraphExecNodeSetParams, NEED_INIT);
+	if (!params)
+		return CU_INVALID_VALUE;
+	switch (params->type) {
+	case CU_NODE_KERNEL:
+		return set(exec, node, CU_NODE_KERNEL, &params->kernel);
+	case CU_NODE_MEMCPY:
+		return set(exec, node, CU_NODE_MEMCPY, &params->memcpy.copy);
+	case CU_NODE_MEMSET:
+		return set(exec, node, CU_NODE_MEMSET, &params->memset.set);
+	case CU_NODE_HOST:
+		return set(exec, node, CU_NODE_HOST, &params->host);
+	case CU_NODE_GRAPH:
+		return set_child(exec, node, params->child);
+	default:
+		return CU_NOT_SUPPORTED;
+	}
+}
+
+static bool can_disable(int type)
+{
+	return type == CU_NODE_KERNEL || type == CU_NODE_MEMCPY || type == CU_NODE_MEMSET;
+}
+
+cu_result cuGraphNodeSetEnabled(cu_graph_exec exec, cu_graph_node node, unsigned enabled)
+{
+	struct plan_item *item;
+
+	API(cuGraphNodeSetEnabled, NEED_INIT);
+	item = item_of(exec, node);
+	if (!item || !can_disable(item->type))
+		return CU_INVALID_VALUE;
+	item->enabled = enabled != 0;
+	return CU_SUCCESS;
+}
+
+cu_result cuGraphNodeGetEnabled(cu_graph_exec exec, cu_graph_node node, unsigned *enabled)
+{
+	struct plan_item *item;
+
+	API(cuGraphNodeGetEnabled, NEED_INIT);
+	item = item_of(exec, node);
+	if (!enabled || !item || !can_disable(item->type))
+		return CU_INVALID_VALUE;
+	*enabled = item->enabled;
+	return CU_SUCCESS;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * procaddr.c: cuGetProcAddress, old and new, answered from the table of api.h.
+ *
+ * The addresses are those that dlsym gives too: the library is linked -Bsymbolic, so that a preload's symbols never
+ * stand here in place of ours.
+ */
+#include <string.h>
+
+#include "cpudriver.h"
+
+/* Per-thread forms came with this version. */
+#define PER_THREAD_SINCE 7000
+
+struct procedure {
+	const char *name;
+	int version;
+	void *legacy, *per_thread;
+};
+
+static const struct procedure procedures[] = {
+#define ROW(symbol, name, version, params)              { #name, version, (void *)symbol, (void *)symbol },
+#define ROW_PAIR(symbol, suffix, name, version, params) { #name, version, (void *)symbol, (void *)symbol##suffix },
+	CPU_CALLS(ROW, ROW_PAIR)
+#undef ROW
+#undef ROW_PAIR
+};
+
+static int since(const struct procedure *p, bool per_thread)
+{
+	if (per_thread && p->legacy != p->per_thread && p->version < PER_THREAD_SINCE)
+		return PER_THREAD_SINCE;
+	return p->version;
+}
+
+static cu_result look_up(const char *name, void **fn, int version, uint64_t flags, int *status)
+{
+	const struct procedure *best = NULL;
+	bool per_thread = flags & CUX_PROC_PER_THREAD;
+
+	if (!name || !fn || flags > 3 || flags == 3 || version < 0)
+		return CU_INVALID_VALUE;
+	*fn = NULL;
+	*status = CUX_PROC_UNKNOWN;
+	for (size_t i = 0; i < sizeof(procedures) / sizeof(procedures[0]); i++) {
+		const struct procedure *p = &procedures[i];
+
+		if (strcmp(p->name, name))
+			continue;
+		if (since(p, per_thread) > version) {
+			if (!best)
+				*status = CUX_PROC_TOO_NEW;
+			continue;
+		}
+		/* rows of a name stand in the order of their versions */
+		best = p;
+		*status = CUX_PROC_FOUND;
+	}
+	if (best)
+		*fn = per_thread ? best->per_thread : best->legacy;
+	return CU_SUCCESS;
+}
+
+cu_result cuGetProcAddress(const char *name, void **fn, int version, uint64_t flags)
+{
+	cu_result result;
+	int status = CUX_PROC_UNKNOWN;
+
+	API(cuGetProcAddress, NEED_NOTHING);
+	result = look_up(name, fn, version, flags, &status);
+	return result || status == CUX_PROC_FOUND ? result : CU_NOT_FOUND;
+}
+
+cu_result cuGetProcAddress_v2(const char *name, void **fn, int version, uint64_t flags, int *status)
+{
+	cu_result result;
+	int found = CUX_PROC_UNKNOWN;
+
+	API(cuGetProcAddress_v2, NEED_NOTHING);
+	result = look_up(name, fn, version, flags, &found);
+	if (status)
+		*status = found;
+	return result;
+}

@@ -1,0 +1,45 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Makes sure that what `make demo` or `make check` needs is installed: installs it where it can (root and apt-get), otherwise
+# prints the one command to type and fails. Usage: deps.sh demo|check
+set -u
+
+demo="gcc make libc6-dev liblz4-dev libjansson-dev libunwind8"
+check="$demo libcmocka-dev python3 python3-pytest python3-jsonschema clang clang-format clang-tidy cppcheck shellcheck
+	pyflakes3 binutils"
+
+case "${1:-}" in
+demo) wanted=$demo ;;
+check) wanted=$check ;;
+*)
+	echo "usage: deps.sh demo|check" >&2
+	exit 2
+	;;
+esac
+
+if ! command -v dpkg-query >/dev/null 2>&1; then
+	echo "deps.sh: not a Debian system: install the equivalents of: $wanted" >&2
+	exit 0
+fi
+missing=
+for package in $wanted; do
+	state=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)
+	[ "$state" = installed ] || missing="$missing $package"
+done
+[ -z "$missing" ] && exit 0
+if [ "$(id -u)" -ne 0 ]; then
+	echo "slotprobe: packages are missing; type: sudo apt-get install -y$missing" >&2
+	exit 1
+fi
+echo "slotprobe: installing$missing" >&2
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+# shellcheck disable=SC2086 # a list of package names
+if DEBIAN_FRONTEND=noninteractive apt-get install -y -q $missing >"$log" 2>&1 ||
+	{ apt-get update -q >>"$log" 2>&1 &&
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -q $missing >>"$log" 2>&1; }; then
+	exit 0
+fi
+tail -n 5 "$log" >&2
+echo "slotprobe: could not install; type: apt-get update && apt-get install -y$missing" >&2
+exit 1

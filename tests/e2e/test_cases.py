@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bugs that people really had: what slotprobe must conclude, held against the toy server's own journal."""
+import subprocess
+
+import pytest
+
+from toylab import codes, kinds, slots
+
+STALE = ("--bug", "stale-index-tail")
+FULL = ("--waves", "--concurrency", "8", "--slots", "40", "--requests", "32")
+CALLS = ["donate", "restore", "alloc", "clear", "copy", "discard", "free", "step"]
+
+
+def assert_equal(lab, a, b):
+    """diff says equal, and the toy has nothing to say against it."""
+    status, found = lab.diff(a, b)
+    assert (status, found["verdict"], found["exit_status"]) == (0, "equal", 0), found["reasons"]
+    assert found["reasons"] == []
+    assert found["first_divergence"] is None
+    assert not a.slots_differing and not b.slots_differing
+    assert {s["verdict"] for s in found["slots"]} == {"equal"}
+    assert set(slots(found, "equal")) == {e["slot"] for e in a.of("donate")}
+    assert found["summary"]["slots"] == found["summary"]["equal"] == len(found["slots"])
+    assert all(s["hash"][0] == s["hash"][1] is not None for s in found["slots"])
+    return found
+
+
+def assert_differs(lab, a, b):
+    """diff says differs, and names exactly the slots that the toy says are wrong in the second run."""
+    status, found = lab.diff(a, b)
+    assert (status, found["verdict"], found["exit_status"]) == (1, "differs", 1), found["reasons"]
+    assert not a.slots_differing
+    assert b.slots_differing, "this run shows no bug at all"
+    assert set(slots(found, "differs")) == b.slots_differing
+    assert found["summary"]["differs"] == len(b.slots_differing)
+    for slot in slots(found, "differs").values():
+        assert slot["hash"][0] != slot["hash"][1]
+    return found
+
+
+def assert_planes(found, run):
+    """Of each differing slot, exactly the planes that the toy says are wrong differ."""
+    for number, slot in slots(found, "differs").items():
+        expected = {tuple(p) for p in run.first_wrong(number)["planes_differing"]}
+        assert {(p["tensor"], p["layer"]) for p in slot["planes_differing"]} == expected, f"slot {number}"
+
+
+def assert_not_proven(lab, a, b, code):
+    """diff says not proven, for that reason."""
+    status, found = lab.diff(a, b)
+    assert (status, found["verdict"], found["exit_status"]) == (3, "not_proven", 3)
+    assert code in codes(found)
+    assert all(r["text"] and r["remedy"] for r in found["reasons"])
+    return found
+
+
+def assert_counters(lab, run):
+    """slotprobe counted what the toy counted, lost nothing and has nothing in flight."""
+    probes = lab.probes(run)
+    calls = run.end["calls"]
+    assert {c: probes[f"core.{c}"]["attempted"] for c in CALLS} == calls
+    assert probes["core.graph_launch"]["attempted"] == run.end["graph_launches"]
+    assert probes["core.graph_instantiate"]["attempted"] == run.end["graphs"]
+    assert run.end["refused"] == dict.fromkeys(CALLS, 0)
+    for name, probe in probes.items():
+        if probe["attempted"] is None:  # a plain counter
+            continue
+        assert probe["in_flight"] == 0, name
+        assert probe["committed"] == probe["attempted"], name
+        assert probe["errors"] == probe["filtered"] == 0, name
+        assert not any(probe["skipped"].values()) and not any(probe["dropped"].values()), name
+    status = lab.slotprobe("verify", run.path)
+    assert status.returncode == 0, status.stdout + status.stderr
+
+
+# ---- the toy alone ----
+
+
+def test_without_slotprobe_every_call_is_refused_and_nothing_changes(lab):
+    bare = lab.bare("--arm", "graph-on")
+    recorded = lab.record("graph-on")
+    assert bare.end["refused"] == bare.end["calls"]
+    assert {k: v for k, v in bare.end["calls"].items() if k != "discard"} == {k: v for k, v in recorded.end["calls"].items()
+                                                                             if k != "discard"}
+    assert bare.of("request") == recorded.of("request")
+    assert [e["hash"] for e in bare.of("donate")] == [e["hash"] for e in recorded.of("donate")]
+
+
+def test_workload_is_worth_measuring(lab):
+    run = lab.record("graph-on")
+    donated = [e["slot"] for e in run.of("donate")]
+    assert len(donated) >= 20
+    assert len(set(donated)) < len(donated), "no slot was used twice"
+    assert run.end["restores"] >= 5
+    assert run.end["calls"]["discard"] >= 1
+    per_request = [sum(e["request"] == r["request"] for e in run.of("donate")) for r in run.of("request")]
+    assert max(per_request) >= 4
+
+
+# ---- clean ----
+
+
+def test_clean_is_equal(lab):
+    a, b = lab.record("graph-off"), lab.record("graph-on")
+    found = assert_equal(lab, a, b)
+    assert found["alignment"]["aligned"] == a.end["donations"]
+    assert found["alignment"]["unaligned"] == 0
+    for side, run in zip(found["runs"], (a, b)):
+        assert side["graph_launches"] == run.end["graph_launches"]
+        assert side["pool_graph_launches"] == run.end["graph_launches"]
+        assert side["donations"] == run.end["donations"]
+        assert side["restores"] == run.end["restores"]
+    assert [s["arm"] for s in found["runs"]] == ["graph-off", "graph-on"]
+
+
+@pytest.mark.parametrize("arm", ["graph-on", "graph-off"])
+def test_the_same_arm_twice_is_equal(lab, arm):
+    assert_equal(lab, lab.record(arm), lab.record(arm, again=1))
+
+
+def test_clean_breaks_no_invariant(lab):
+    for arm in ("graph-on", "graph-off"):
+        status, found = lab.check(lab.record(arm))
+        assert status == 0, found
+
+
+@pytest.mark.parametrize("arm", ["padded-eager", "graph-path-eager"])
+def test_clean_arms_between_are_equal(lab, arm):
+    assert_equal(lab, lab.record("graph-off"), lab.record(arm))
+    assert_equal(lab, lab.record(arm), lab.record("graph-on"))
+
+
+# ---- stale-index-tail ----
+
+
+def test_stale_index_tail_differs_in_exactly_those_slots(lab):
+    a, b = lab.record("graph-off", *STALE), lab.record("graph-on", *STALE)
+    found = assert_differs(lab, a, b)
+    assert_planes(found, b)
+    seen = set()
+    for number, slot in slots(found, "differs").items():
+        expected = b.first_wrong(number)["expect"]
+        assert expected in kinds(slot), f"slot {number}: {slot['explain']}"
+        seen.add(expected)
+        if expected == "zero":
+            assert slot["absmax"][1] == 0 < slot["absmax"][0]
+    assert seen == {"zero", "stale"}  # never owned before; owned before
+
+
+def test_stale_index_tail_first_divergence(lab):
+    a, b = lab.record("graph-off"), lab.record("graph-on", *STALE)
+    _, found = lab.diff(a, b)
+    first = next(e for e in b.of("donate", "restore") if e["differs"])
+    assert found["first_divergence"]["slot"] == first["slot"]
+    assert slots(found, "differs")[first["slot"]]["claimed_len"] == [first["claimed_len"]] * 2
+
+
+def test_stale_index_tail_is_found_in_slot_0(lab):
+    watch = ("--watch-slot", "0")
+    a, b = lab.record("graph-off", options=watch), lab.record("graph-on", *STALE, options=watch)
+    found = assert_differs(lab, a, b)
+    there = {n for n, s in slots(found, "differs").items()
+             if any(e["kind"] == "misplaced" and e["found_in_slot"] == 0 for e in s["explain"])}
+    first = {n: b.first_wrong(n)["in_slot0"] for n in b.slots_differing}
+    assert {n for n, right in first.items() if right} <= there
+    assert there <= {n for n, right in first.items() if right is not False}  # None: two rows wrote slot 0 at once
+    assert len(there) >= 5
+
+
+def test_stale_index_tail_alone_is_never_written(lab):
+    status, found = lab.check(lab.record("graph-on", *STALE))
+    assert status == 1
+    assert any("never_written" in c for c in codes(found)), codes(found)
+
+
+def test_stale_index_tail_vanishes_in_the_largest_batch(lab):
+    run = lab.record("graph-on", *STALE, *FULL)
+    assert {e["batch"] for e in run.of("step") if e["name"] == "decode"} == {8}
+    assert_equal(lab, lab.record("graph-off", *FULL), run)
+
+
+def test_stale_index_tail_shows_in_the_same_waves_of_a_smaller_batch(lab):
+    smaller = ("--waves", "--concurrency", "4", "--requests", "32")
+    assert_differs(lab, lab.record("graph-off", *smaller), lab.record("graph-on", *STALE, *smaller))
+
+
+def test_stale_index_tail_needs_the_graph_path_not_the_replay(lab):
+    off, eager = lab.record("graph-off", *STALE), lab.record("graph-path-eager", *STALE)
+    assert_differs(lab, off, eager)
+    assert_equal(lab, off, lab.record("padded-eager", *STALE))
+
+
+def test_stale_index_tail_spreads_through_restores(lab):
+    follow = ("--follow-ups", "6")
+    a, b = lab.record("graph-off", *follow), lab.record("graph-on", *STALE, *follow)
+    assert b.end["wrong_restores"] > 0
+    assert a.of("request") != b.of("request"), "the wrong state changed no answer"
+    status, found = lab.diff(a, b)
+    assert (status, found["verdict"]) == (1, "differs"), found["reasons"]
+    assert set(slots(found, "differs")) <= b.slots_differing
+
+
+def test_stale_index_tail_shows_in_what_the_graphs_bind(lab):
+    def offsets(run):
+        regions = {r["region"]: r["name"] for r in lab.exported(run, "region")}
+        return {t["offset"] for t in lab.exported(run, "graph_touch")
+                if t["kernel"] == "toy_track" and t["target"] == 1 and regions[t["id"]] == "track_indices"}
+
+    assert offsets(lab.record("graph-on")) == {0}
+    assert offsets(lab.record("graph-on", *STALE)) == {0, 16, 24, 28}  # batches of 8, 4, 2, 1 rows, 4 bytes each
+
+
+# ---- the fingerprint itself ----
+
+
+def test_fingerprints_are_equal_where_the_toys_own_hash_is(lab):
+    pairs = set()
+    for run in (lab.record("graph-off"), lab.record("graph-on"), lab.record("graph-on", *STALE), lab.record("graph-on", "--seed", "2")):
+        for kind in ("alloc", "donate", "restore"):
+            pairs |= set(zip((e["hash"] for e in run.of(kind)), lab.hashes(run, kind), strict=True))
+    assert len(pairs) > 150
+    assert len({toy for toy, _ in pairs}) == len({ours for _, ours in pairs}) == len(pairs)
+
+
+# ---- nothing measured, nothing switched ----
+
+
+def test_path_never_walked_is_not_proven(lab):
+    bug = ("--bug", "path-never-walked")
+    a, b = lab.record("graph-off", *bug), lab.record("graph-on", *bug)
+    assert a.end["donations"] == b.end["donations"] == 0
+    assert_not_proven(lab, a, b, "probe_never_fired")
+    assert_not_proven(lab, lab.record("graph-off"), b, "probe_never_fired")
+    assert_not_proven(lab, a, lab.record("graph-on"), "probe_never_fired")
+
+
+def test_a_disabled_probe_is_not_proven(lab):
+    run = lab.record("graph-on", *STALE, "--no-donate")
+    assert run.end["donations"] > 20 and run.end["calls"]["donate"] == 0
+    assert_not_proven(lab, lab.record("graph-off"), run, "probe_never_fired")
+    assert_counters(lab, run)
+
+
+def test_switch_ignored_is_not_proven(lab):
+    bug = ("--bug", "switch-ignored")
+    a, b = lab.record("graph-off", *bug), lab.record("graph-on", *bug)
+    assert a.end["graph_launches"] == b.end["graph_launches"] > 0
+    assert_not_proven(lab, a, b, "switch_had_no_effect")
+
+
+def test_graphs_that_were_promised_and_never_launched_are_not_proven(lab):
+    # the other way round: the toy is told graph-off, the run is labelled graph-on
+    path = lab.folder / "mislabelled"
+    done = lab.slotprobe("record", "-o", path, "--arm", "graph-on", "--", lab.toy, "--arm", "graph-off")
+    assert done.returncode == 0
+    status, found = lab.ask("diff", lab.record("graph-off").path, path)
+    assert (status, found["verdict"]) == (3, "not_proven")
+    assert "switch_had_no_effect" in codes(found)
+
+
+# ---- one altered slot ----
+
+
+def test_one_perturbed_slot_is_found(lab):
+    run = lab.record("graph-on", "--perturb-slot", "5")
+    assert len(run.of("perturb")) == 1
+    found = assert_differs(lab, lab.record("graph-off"), run)
+    assert set(slots(found, "differs")) == {5}
+    assert_planes(found, run)
+    assert [(p["tensor"], p["layer"]) for p in slots(found, "differs")[5]["planes_differing"]] == [("ssm", 3)]
+
+
+# ---- the counters ----
+
+
+@pytest.mark.parametrize("arm", ["graph-on", "graph-off", "padded-eager", "graph-path-eager"])
+def test_counters_are_the_toys(lab, arm):
+    assert_counters(lab, lab.record(arm))
+
+
+@pytest.mark.parametrize("options", [STALE, ("--bug", "path-never-walked"), FULL, ("--follow-ups", "6")], ids="-".join)
+def test_counters_are_the_toys_with_bugs_too(lab, options):
+    assert_counters(lab, lab.record("graph-on", *options))
+
+
+# ---- other ways to drive the driver ----
+
+WAYS = [("--slot-ids", "device"), ("--stream", "default"), ("--stream", "per-thread"), ("--resolve", "proc"),
+        ("--slot-ids", "device", "--stream", "default", "--resolve", "proc"), ("--layers", "40")]
+
+
+@pytest.mark.parametrize("way", WAYS, ids="-".join)
+def test_clean_is_equal_every_way(lab, way):
+    a, b = lab.record("graph-off", *way), lab.record("graph-on", *way)
+    assert_equal(lab, a, b)
+    assert_counters(lab, b)
+
+
+@pytest.mark.parametrize("way", WAYS, ids="-".join)
+def test_stale_index_tail_differs_every_way(lab, way):
+    a, b = lab.record("graph-off", *way), lab.record("graph-on", *STALE, *way)
+    assert_differs(lab, a, b)
+    assert_counters(lab, b)
+
+
+# ---- what the toy refuses ----
+
+
+@pytest.mark.parametrize("args, words", [
+    (("--bug", "two-bugs"), ["two-bugs", "not built"]),
+    (("--bug", "no-such-bug"), ["no-such-bug", "unknown"]),
+    (("--no-such-option",), ["--no-such-option", "unknown"]),
+    (("--requests",), ["--requests", "value"]),
+    (("--slots", "5"), ["--slots", "at least"]),
+], ids=lambda a: a[-1] if isinstance(a, tuple) else "")
+def test_the_toy_refuses_in_one_line(lab, args, words):
+    done = subprocess.run([str(lab.toy), *args], capture_output=True, text=True, env=lab.env, timeout=60, check=False)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert all(w in done.stderr for w in words), done.stderr
+
+
+def test_the_toys_ptx_is_what_its_source_makes(root):
+    done = subprocess.run([root / "tests/toyserver/ptx.sh", "check"], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

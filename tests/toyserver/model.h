@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * model.h: runs forwards on the device, eagerly or as one of the captured graphs.
+ */
+#ifndef TOY_MODEL_H
+#define TOY_MODEL_H
+
+#include "forward.h"
+#include "options.h"
+#include "pool.h"
+
+#define TOY_GRAPHS 4 /* padded sizes 1, 2, 4, 8 */
+
+/* Device addresses of what a forward reads and writes. */
+struct toy_inputs {
+	struct toy_rows rows;
+	toy_ptr track_indices, track_mask, out;
+};
+
+struct toy_model {
+	const struct toy_pool *pool;
+	toy_stream stream;
+	enum toy_arm arm;
+	bool stale_tail;
+	toy_module module;
+	toy_function embed, layer, track, output;
+	toy_ptr memory, arena; /* the graph path's static buffers; memory for fresh tensors */
+	uint64_t arena_at;
+	struct toy_inputs fixed;
+	toy_ptr out; /* of the forward in flight */
+	toy_graph graph[TOY_GRAPHS];
+	toy_exec exec[TOY_GRAPHS];
+	int captured;
+};
+
+void toy_model_open(struct toy_model *model, const struct toy_pool *pool, enum toy_arm arm, bool stale_tail,
+		    toy_stream stream);
+void toy_model_capture(struct toy_model *model);
+void toy_model_close(struct toy_model *model);
+
+/* The padded size that serves so many rows. */
+int toy_model_padded(int rows);
+
+/* Where in the static index buffer the track kernel of that padded size starts to read. */
+int toy_model_track_offset(const struct toy_model *model, int padded);
+
+/* Enqueues; finish waits for forward->out. Both kinds of decode over static buffers count as the graph path. */
+void toy_model_prefill(struct toy_model *model, const struct toy_forward *forward);
+void toy_model_decode(struct toy_model *model, const struct toy_forward *forward);
+void toy_model_finish(struct toy_model *model, struct toy_forward *forward);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * server.c: puts the server's parts together and takes them apart.
+ */
+#include "server.h"
+
+static toy_stream make_stream(const struct toy_options *o)
+{
+	toy_stream stream;
+
+	if (o->stream == TOY_STREAM_IS_DEFAULT)
+		return TOY_STREAM_LEGACY;
+	if (o->stream == TOY_STREAM_IS_PER_THREAD)
+		return TOY_STREAM_PER_THREAD;
+	CHECK(stream_create(&stream, TOY_NON_BLOCKING));
+	return stream;
+}
+
+void toy_server_open(struct toy_server *s, const struct toy_options *o)
+{
+	const int slots = (int)o->slots + 1;
+
+	s->options = o;
+	s->arm = o->bug->ignore_switch ? TOY_GRAPH_ON : (enum toy_arm)o->arm;
+	s->stream = make_stream(o);
+	toy_pool_open(&s->pool, (int)o->layers, slots, s->stream);
+	toy_model_open(&s->model, &s->pool, s->arm, o->bug->stale_tail, s->stream);
+	toy_cache_open(&s->cache, slots);
+	toy_shadow_open(&s->shadow, o->shadow, (int)o->layers, slots);
+	toy_journal_open(&s->journal, o->journal, &s->shadow);
+	toy_journal_start(&s->journal, o, s->arm);
+	toy_report_open(&s->report, &s->pool, &s->model, o);
+	toy_model_capture(&s->model);
+	s->requests = toy_workload_make(o);
+	s->n_requests = (int)o->requests;
+}
+
+void toy_server_close(struct toy_server *s)
+{
+	toy_report_close(&s->report);
+	toy_model_close(&s->model);
+	toy_pool_close(&s->pool);
+	if (s->options->stream == TOY_STREAM_IS_CREATED)
+		CHECK(stream_destroy(s->stream));
+	toy_journal_close(&s->journal);
+	toy_shadow_close(&s->shadow);
+	toy_cache_close(&s->cache);
+	toy_workload_free(s->requests, s->n_requests);
+}

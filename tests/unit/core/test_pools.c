@@ -1,0 +1,689 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_pools.c: registering pools and regions, what may go wrong with it, and how their memory goes.
+ */
+#include "fake.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int fresh(void **state)
+{
+	(void)state;
+	fake_reset();
+	return 0;
+}
+
+/* ---- registering ---- */
+
+static void layout_is_recorded(void **state)
+{
+	int pool = toy_add(0);
+	const struct fake_record *r;
+
+	(void)state;
+	assert_int_equal(pool, 0);
+	r = fake_find(LOG_POOL, 0);
+	assert_string_equal(r->pool.name, "mamba");
+	assert_int_equal(r->pool.n_slots, TOY_SLOTS);
+	assert_int_equal(r->pool.n_planes, TOY_PLANES);
+	assert_int_equal(r->pool.slot_bytes, 2 * TOY_ELEMS * 6);
+	assert_int_equal(fake_count(LOG_PLANE), TOY_PLANES);
+	r = fake_find(LOG_PLANE, 1);
+	assert_int_equal(r->plane.index, 1);
+	assert_string_equal(r->plane.tensor, "conv");
+	assert_int_equal(r->plane.layer, 1);
+	assert_int_equal(r->plane.bytes, TOY_ELEMS * 2);
+	assert_int_equal(fake_count(LOG_DEVICE), 1);
+	assert_int_equal(fake_find(LOG_DEVICE, 0)->device.capability, 90);
+	assert_string_equal(fake.driver, "CUDA 13.0, Fake");
+	assert_int_equal(toy_add(0), 1); /* a context is said once */
+	assert_int_equal(fake_count(LOG_DEVICE), 1);
+}
+
+static void bad_layouts(void **state)
+{
+	struct slotprobe_plane plane;
+	struct slotprobe_pool said;
+
+	(void)state;
+	toy_add(0);
+#define REFUSED(error, change)                                                                                         \
+	do {                                                                                                           \
+		said = toy.said;                                                                                       \
+		plane = toy.plane[0];                                                                                  \
+		said.planes = &plane;                                                                                  \
+		said.n_planes = 1;                                                                                     \
+		change;                                                                                                \
+		assert_int_equal(slotprobe_pool_add(&said), error);                                                    \
+	} while (0)
+	assert_int_equal(slotprobe_pool_add(NULL), -EINVAL);
+	REFUSED(-EINVAL, said.size = 4);
+	REFUSED(-EINVAL, said.name = NULL);
+	REFUSED(-EINVAL, said.name = "");
+	REFUSED(-EINVAL, said.device = -2);
+	REFUSED(-EINVAL, said.n_planes = 0);
+	REFUSED(-EINVAL, said.planes = NULL);
+	REFUSED(-ENOSPC, said.n_planes = PROBE_PLANES + 1);
+	REFUSED(-EINVAL, said.n_slots = 0);
+	REFUSED(-EINVAL, said.first_slot = -1);
+	REFUSED(-EINVAL, (said.first_slot = INT64_MAX, said.n_slots = 2));
+	REFUSED(-EINVAL, plane.tensor = NULL);
+	REFUSED(-EINVAL, plane.dtype = SLOTPROBE_RAW + 1);
+	REFUSED(-EINVAL, plane.base = 0);
+	REFUSED(-EINVAL, plane.elems = UINT64_MAX / 2);
+	REFUSED(-EINVAL, plane.slot_stride = INT64_MAX / 2);
+	REFUSED(-EINVAL, plane.slot_stride = INT64_MIN);
+	REFUSED(-EINVAL, (plane.base = INT64_MAX - 8, plane.slot_stride = 0));
+	REFUSED(-EINVAL, plane.slot_stride = -(int64_t)plane.base); /* wraps below 0 */
+	REFUSED(-ENODEV, said.device = 7);
+	fake_gpu.unknown_low = toy.plane[0].base;
+	fake_gpu.unknown_high = toy.plane[0].base + 8;
+	REFUSED(-EINVAL, (void)0);
+	fake_gpu.unknown_low = 0;
+	fake_gpu.unknown_high = 0;
+	/* two planes of one name */
+	struct slotprobe_plane twice[2] = { toy.plane[0], toy.plane[0] };
+	REFUSED(-EINVAL, (said.planes = twice, said.n_planes = 2));
+	REFUSED(1, (void)0); /* and nothing of all that was left behind */
+	assert_int_equal(fake_count(LOG_POOL), 2);
+}
+
+static void no_driver_or_context(void **state)
+{
+	(void)state;
+	fake_gpu.absent = true;
+	assert_int_equal(toy_add(0), -ENODEV);
+	fake_gpu.absent = false;
+	fake_gpu.current = fake_gpu.primary = NULL;
+	assert_int_equal(toy_add(0), -ENODEV); /* none is made for it */
+	assert_int_equal(fake_gpu.retains, 0);
+	fake_gpu.primary = FAKE_CTX;
+	assert_int_equal(toy_add(0), 0);
+	assert_int_equal(fake_gpu.retains, 1);
+	assert_int_equal(fake_gpu.releases, 1); /* it must go when its owner lets go of it */
+	assert_int_equal(fake_row(CTR_ROW_INTERNAL)->outcome[0], 2);
+}
+
+static void device_trouble_can_be_got_over(void **state)
+{
+	(void)state;
+	fake_gpu.alloc_rc = CU_OUT_OF_MEMORY;
+	assert_int_equal(toy_add(0), -EAGAIN);
+	fake_gpu.alloc_rc = 0;
+	fake_gpu.register_rc = 1;
+	assert_int_equal(toy_add(0), -EAGAIN);
+	fake_gpu.register_rc = 0;
+	fake_gpu.copy_rc = 1;
+	assert_int_equal(toy_add(0), -EAGAIN);
+	fake_gpu.copy_rc = 0;
+	fake_gpu.library_rc = 1; /* an old driver: modules */
+	assert_int_equal(toy_add(0), 0);
+	assert_int_equal(fake_gpu.pushes, fake_gpu.pops);
+	assert_int_equal(fake_gpu.guards_open, 0);
+}
+
+static void device_that_does_not_answer(void **state)
+{
+	struct slotprobe_claim c;
+
+	(void)state;
+	fake_gpu.ready_dead = true;
+	assert_int_equal(toy_add(0), -ETIMEDOUT);
+	fake_gpu.ready_dead = false;
+	assert_int_equal(toy_add(0), 0);
+	c = toy_claim(0, 1);
+	slotprobe_donate(&c);
+	fake_turns(2);
+	assert_print_is_of(fake_find(LOG_FINGERPRINT, 0), &toy, 1);
+}
+
+static void odd_layouts_are_measured(void **state)
+{
+	static unsigned char raw[4096];
+	struct slotprobe_plane plane[3] = {
+		{ "odd", -1, SLOTPROBE_RAW, (uintptr_t)raw + 1, 37, 33 },
+		{ "down", 0, SLOTPROBE_F16, (uintptr_t)raw + 4001, -64, 9 },
+		{ "empty", 0, SLOTPROBE_F32, 0, 0, 0 },
+	};
+	struct slotprobe_pool said = { sizeof said, "odd", 0, 5, 10, plane, 3, 0 };
+	struct slotprobe_claim c;
+	struct fp_print print;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof raw; i++)
+		raw[i] = (unsigned char)(i * 7);
+	c = toy_claim(slotprobe_pool_add(&said), 7);
+	assert_true(slotprobe_donate(&c) > 0);
+	fake_turns(2);
+	fp_host_plane(raw + 1 + 2 * 37, 33, 33, SLOTPROBE_RAW, &print);
+	assert_memory_equal(&print, &fake_find(LOG_FINGERPRINT, 0)->fingerprint.plane[0], sizeof print);
+	fp_host_plane(raw + 4001 - 2 * 64, 18, 9, SLOTPROBE_F16, &print);
+	assert_memory_equal(&print, &fake_find(LOG_FINGERPRINT, 0)->fingerprint.plane[1], sizeof print);
+}
+
+static void many_planes_come_in_parts(void **state)
+{
+	static float data[2][200][8];
+	static struct slotprobe_plane plane[200];
+	struct slotprobe_pool said = { sizeof said, "many", 0, 0, 2, plane, 200, 0 };
+	struct slotprobe_claim c;
+	uint32_t planes = 0;
+
+	(void)state;
+	for (int i = 0; i < 200; i++) {
+		data[1][i][3] = (float)i;
+		plane[i] = (struct slotprobe_plane) { "t", i, SLOTPROBE_F32, (uintptr_t)data[0][i], sizeof data[0], 8 };
+	}
+	c = toy_claim(slotprobe_pool_add(&said), 1);
+	slotprobe_donate(&c);
+	fake_turns(2);
+	assert_true(fake_count(LOG_FINGERPRINT) > 1);
+	for (unsigned k = 0; k < fake_count(LOG_FINGERPRINT); k++) {
+		const struct log_fingerprint *f = &fake_find(LOG_FINGERPRINT, k)->fingerprint;
+		assert_int_equal(f->first_plane, planes);
+		assert_int_equal(f->total_planes, 200);
+		assert_int_equal(f->rollup, fake_find(LOG_FINGERPRINT, 0)->fingerprint.rollup);
+		for (uint32_t i = 0; i < f->n_planes; i++)
+			assert_true(f->plane[i].absmax == (double)(planes + i));
+		planes += f->n_planes;
+	}
+	assert_int_equal(planes, 200);
+	assert_row(CTR_ROW_DONATE, 1, CTR_COMMITTED);
+}
+
+static void places_and_ids_come_back(void **state)
+{
+	struct slotprobe_claim c;
+	int last = -1;
+
+	(void)state;
+	for (int i = 0; i < 700; i++) {
+		int pool = toy_add(-1);
+		assert_int_equal(pool, i); /* an id is never used twice */
+		c = toy_claim(pool, 1);
+		assert_true(slotprobe_donate(&c) > 0);
+		assert_int_equal(slotprobe_pool_remove(pool), 0);
+		assert_int_equal(slotprobe_donate(&c), -EINVAL);
+		fake_turns(2);
+		if (last >= 0) {
+			c = toy_claim(last, 1);
+			assert_int_equal(slotprobe_restore(&c), -EINVAL);
+		}
+		last = pool;
+	}
+	assert_int_equal(fake_row(CTR_ROW_DONATE)->outcome[CTR_COMMITTED], 700);
+	assert_row(CTR_ROW_RESTORE, 699, CTR_SKIPPED_POOL_GONE);
+	assert_int_equal(fake_count(LOG_POOL_REMOVE), 700);
+}
+
+static void table_full(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < PROBE_POOLS; i++)
+		assert_int_equal(toy_add(-1), i);
+	assert_int_equal(toy_add(-1), -ENOSPC);
+	assert_int_equal(slotprobe_pool_remove(17), 0);
+	assert_int_equal(toy_add(-1), 17 + PROBE_POOLS);
+}
+
+static void device_memory_comes_back(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 300; i++) { /* the arena holds a dozen of them at once */
+		int pool = toy_add(0);
+		assert_int_equal(pool, i);
+		assert_int_equal(probe_pools[(unsigned)pool % PROBE_POOLS].ring.shots, PROBE_SHOTS);
+		assert_int_equal(slotprobe_pool_remove(pool), 0);
+	}
+}
+
+static void crowded_arena_means_fewer_shots(void **state)
+{
+	uint32_t least = PROBE_SHOTS;
+	int n = 0, rc;
+
+	(void)state;
+	while ((rc = toy_add(0)) >= 0) {
+		if (probe_pools[n].ring.shots < least)
+			least = probe_pools[n].ring.shots;
+		n++;
+	}
+	assert_int_equal(rc, -ENOSPC);
+	assert_true(n > 12);
+	assert_true(least < PROBE_SHOTS && least >= 2);
+}
+
+/* ---- going ---- */
+
+static void *let_run(void *arg)
+{
+	(void)arg;
+	usleep(50000);
+	fake_run();
+	return NULL;
+}
+
+static void removal_waits_for_reads_in_flight(void **state)
+{
+	int pool = toy_add(0);
+	struct slotprobe_claim c = toy_claim(pool, 1);
+	pthread_t t;
+
+	(void)state;
+	fake_gpu.hold = true;
+	slotprobe_donate(&c);
+	pthread_create(&t, NULL, let_run, NULL);
+	assert_int_equal(slotprobe_pool_remove(pool), 0);
+	assert_true(probe_ring_done(&probe_pools[0].ring, 0)); /* it was waited for */
+	pthread_join(t, NULL);
+	fake_turns(2);
+	assert_row(CTR_ROW_DONATE, 1, CTR_COMMITTED); /* and commits */
+	assert_int_equal(fake_find(LOG_POOL_REMOVE, 0)->removed.why, PROBE_GONE_ASKED);
+}
+
+static void *donate_once(void *arg)
+{
+	struct slotprobe_claim c = toy_claim(0, 1);
+
+	(void)arg;
+	slotprobe_donate(&c);
+	return NULL;
+}
+
+static void *unstall(void *arg)
+{
+	(void)arg;
+	usleep(50000);
+	__atomic_store_n(&fake_gpu.stall, 0, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* A thread that has passed every check and is about to launch: its read has not even begun. */
+static void release_waits_for_a_launch_on_its_way(void **state)
+{
+	pthread_t t[2];
+
+	(void)state;
+	toy_add(0);
+	fake_gpu.stall = 1;
+	pthread_create(&t[0], NULL, donate_once, NULL);
+	while (__atomic_load_n(&fake_gpu.stall, __ATOMIC_ACQUIRE) != 2)
+		usleep(100);
+	pthread_create(&t[1], NULL, unstall, NULL);
+	shim_observer.releasing((uintptr_t)&toy, sizeof toy, SHIM_RELEASE_FREE);
+	assert_int_equal(__atomic_load_n(&fake_gpu.launches, __ATOMIC_ACQUIRE), 1);
+	assert_true(probe_ring_done(&probe_pools[0].ring, 0));
+	for (int i = 0; i < 2; i++)
+		pthread_join(t[i], NULL);
+	fake_turns(2);
+	assert_row(CTR_ROW_DONATE, 1, CTR_COMMITTED);
+}
+
+static void removal_does_not_wait_for_ever(void **state)
+{
+	int pool = toy_add(0);
+	struct slotprobe_claim c = toy_claim(pool, 1);
+	uint64_t before;
+
+	(void)state;
+	fake_gpu.hold = true;
+	slotprobe_donate(&c);
+	before = record_now_ns();
+	assert_int_equal(slotprobe_pool_remove(pool), 0);
+	assert_true(record_now_ns() - before > 900000000ull);
+	assert_true(record_now_ns() - before < 3000000000ull);
+	assert_int_equal(toy_add(0), 1); /* its place is not touched while a kernel may write there */
+	assert_int_equal(probe_pools[0].in_flight, 1);
+	fake_run();
+	fake_turns(2);
+	assert_row(CTR_ROW_DONATE, 1, CTR_COMMITTED);
+}
+
+static void released_memory_takes_its_pools(void **state)
+{
+	struct slotprobe_claim c;
+	int pool = toy_add(0);
+
+	(void)state;
+	shim_observer.releasing((uintptr_t)&toy - 4096, 4096, SHIM_RELEASE_FREE);
+	shim_observer.releasing((uintptr_t)(&toy.plane), 64, SHIM_RELEASE_FREE);
+	shim_observer.releasing((uintptr_t)toy.conv + 8, 0, SHIM_RELEASE_FREE); /* no allocation starts there */
+	assert_int_equal(fake_count(LOG_POOL_REMOVE), 0);
+	shim_observer.releasing((uintptr_t)toy.ssm[1][7] + sizeof toy.ssm[1][7] - 1, 1, SHIM_RELEASE_UNMAP);
+	assert_int_equal(fake_find(LOG_POOL_REMOVE, 0)->removed.pool, pool);
+	assert_int_equal(fake_find(LOG_POOL_REMOVE, 0)->removed.why, PROBE_GONE_FREED);
+	c = toy_claim(pool, 1);
+	assert_int_equal(slotprobe_donate(&c), -EINVAL);
+	assert_row(CTR_ROW_DONATE, 1, CTR_SKIPPED_POOL_GONE);
+	/* of unknown length: the allocation that starts there */
+	assert_int_equal(toy_add(0), 1);
+	shim_observer.releasing((uintptr_t)&toy, 0, SHIM_RELEASE_FREE);
+	assert_int_equal(fake_count(LOG_POOL_REMOVE), 2);
+	shim_observer.releasing((uintptr_t)&toy, UINT64_MAX, SHIM_RELEASE_FREE);
+	assert_int_equal(fake_count(LOG_POOL_REMOVE), 2);
+}
+
+static void context_takes_its_pools_and_what_is_in_flight(void **state)
+{
+	int pool = toy_add(0), host = toy_add(-1);
+	struct slotprobe_claim c = toy_claim(pool, 1);
+	const struct ctr_row *row = fake_row(CTR_ROW_DONATE);
+
+	(void)state;
+	slotprobe_donate(&c);
+	fake_gpu.hold = true;
+	slotprobe_donate(&c);
+	slotprobe_slot(SLOTPROBE_COPY, &c, 2);
+	shim_observer.context_going(FAKE_OTHER, -1);
+	assert_int_equal(fake_count(LOG_POOL_REMOVE), 0);
+	shim_observer.context_going(FAKE_CTX, -1);
+	assert_int_equal(fake_count(LOG_POOL_REMOVE), 1);
+	assert_int_equal(fake_find(LOG_POOL_REMOVE, 0)->removed.why, PROBE_GONE_CONTEXT);
+	fake_turns(2);
+	assert_int_equal(row->outcome[CTR_COMMITTED], 1);
+	assert_int_equal(row->outcome[CTR_DROPPED_CONTEXT], 1);
+	assert_int_equal(CTR_IN_FLIGHT(row->begun), 0);
+	assert_row(CTR_ROW_COPY, 1, CTR_DROPPED_CONTEXT);
+	assert_int_equal(fake_find(LOG_FINGERPRINT, 1)->fingerprint.outcome, CTR_DROPPED_CONTEXT);
+	c = toy_claim(host, 1);
+	assert_true(slotprobe_donate(&c) > 0); /* host memory has no context */
+	/* the device again: everything is made anew */
+	fake_gpu.n_held = 0;
+	fake_gpu.hold = false;
+	pool = toy_add(0);
+	assert_true(pool > host);
+	assert_int_equal(fake_count(LOG_DEVICE), 2);
+	c = toy_claim(pool, 3);
+	assert_true(slotprobe_donate(&c) > 0);
+	fake_turns(2);
+	assert_print_is_of(fake_find(LOG_FINGERPRINT, fake_count(LOG_FINGERPRINT) - 1), &toy, 3);
+}
+
+static void device_takes_its_contexts(void **state)
+{
+	toy_add(0);
+	(void)state;
+	shim_observer.context_going(NULL, 1);
+	assert_int_equal(fake_count(LOG_POOL_REMOVE), 0);
+	shim_observer.context_going(NULL, 0);
+	assert_int_equal(fake_count(LOG_POOL_REMOVE), 1);
+}
+
+static void removed_before_its_context_went(void **state)
+{
+	int pool = toy_add(0);
+	struct slotprobe_claim c = toy_claim(pool, 1);
+
+	(void)state;
+	fake_gpu.hold = true;
+	slotprobe_donate(&c);
+	slotprobe_pool_remove(pool);
+	shim_observer.context_going(FAKE_CTX, -1);
+	fake_turns(2);
+	assert_row(CTR_ROW_DONATE, 1, CTR_DROPPED_CONTEXT);
+}
+
+/* ---- regions ---- */
+
+static int32_t indices[16];
+
+static void regions_are_read_with_each_subject(void **state)
+{
+	int64_t wide[2] = { -5, 1ll << 40 };
+	struct slotprobe_claim c;
+	int a, b;
+
+	(void)state;
+	fake.options.n_watch = 1;
+	toy_add(0);
+	for (int i = 0; i < 16; i++)
+		indices[i] = -i;
+	a = slotprobe_region("indices", (uintptr_t)indices, sizeof indices, SLOTPROBE_I32);
+	b = slotprobe_region("wide", (uintptr_t)wide, sizeof wide, SLOTPROBE_RAW);
+	assert_int_equal(slotprobe_region("indices", (uintptr_t)indices, sizeof indices, SLOTPROBE_I32), a);
+	assert_int_equal(fake_count(LOG_REGION), 2);
+	c = toy_claim(0, 2);
+	slotprobe_donate(&c);
+	fake_turns(2);
+	assert_int_equal(fake_count(LOG_REGION_VALUES), 2); /* none for the watched slot */
+	const struct log_region_values *v = &fake_find(LOG_REGION_VALUES, 0)->values;
+	assert_int_equal(v->region, a);
+	assert_int_equal(v->n_values, 16);
+	assert_int_equal(v->event, fake_find(LOG_EVENT, 0)->event.id);
+	assert_int_equal(v->value[15], -15);
+	v = &fake_find(LOG_REGION_VALUES, 1)->values;
+	assert_int_equal(v->region, b);
+	assert_int_equal(v->n_values, 2);
+	assert_int_equal(v->value[0], -5);
+	assert_int_equal(v->value[1], 1ll << 40);
+	assert_true(fake_find(LOG_REGION_VALUES, 1) < fake_find(LOG_FINGERPRINT, 0));
+}
+
+static void a_region_that_comes_late_is_not_read_by_what_is_in_flight(void **state)
+{
+	struct slotprobe_claim c;
+
+	(void)state;
+	toy_add(0);
+	c = toy_claim(0, 2);
+	fake_gpu.hold = true;
+	slotprobe_donate(&c);
+	assert_int_equal(slotprobe_region("late", (uintptr_t)indices, sizeof indices, SLOTPROBE_I32), 0);
+	slotprobe_donate(&c);
+	fake_run();
+	fake_turns(2);
+	assert_int_equal(fake_count(LOG_REGION_VALUES), 1);
+	assert_int_equal(fake_find(LOG_REGION_VALUES, 0)->values.event, fake_find(LOG_EVENT, 1)->event.id);
+}
+
+static void at_most_eight_regions_are_read(void **state)
+{
+	struct slotprobe_claim c;
+
+	(void)state;
+	toy_add(0);
+	for (int i = 0; i < 12; i++)
+		assert_int_equal(slotprobe_region("r", (uintptr_t)&indices[i], 4, SLOTPROBE_I32), i);
+	c = toy_claim(0, 2);
+	slotprobe_donate(&c);
+	fake_turns(2);
+	assert_int_equal(fake_count(LOG_REGION_VALUES), FP_MAX_REGIONS);
+}
+
+static void freed_regions_are_waited_for_and_dropped(void **state)
+{
+	struct slotprobe_claim c;
+	pthread_t t;
+
+	(void)state;
+	toy_add(0);
+	slotprobe_region("r", (uintptr_t)indices, sizeof indices, SLOTPROBE_I32);
+	c = toy_claim(0, 2);
+	fake_gpu.hold = true;
+	slotprobe_donate(&c);
+	pthread_create(&t, NULL, let_run, NULL);
+	shim_observer.releasing((uintptr_t)indices, sizeof indices, SHIM_RELEASE_FREE);
+	assert_true(probe_ring_done(&probe_pools[0].ring, 0));
+	pthread_join(t, NULL);
+	fake_gpu.hold = false;
+	slotprobe_donate(&c);
+	fake_turns(2);
+	assert_int_equal(fake_count(LOG_REGION_VALUES), 1);
+	assert_row(CTR_ROW_DONATE, 2, CTR_COMMITTED); /* the pool stays */
+}
+
+static void regions_elsewhere_are_not_read(void **state)
+{
+	struct slotprobe_claim c;
+
+	(void)state;
+	toy_add(0);
+	fake_gpu.other_low = (uintptr_t)indices;
+	fake_gpu.other_high = (uintptr_t)(indices + 16);
+	assert_int_equal(slotprobe_region("other", (uintptr_t)indices, 64, SLOTPROBE_I32), 0);
+	fake_gpu.unknown_low = 0x1000;
+	fake_gpu.unknown_high = 0x2000;
+	assert_int_equal(slotprobe_region("unknown", 0x1000, 64, SLOTPROBE_I32), 1);
+	assert_int_equal(slotprobe_region("null", 0, 64, SLOTPROBE_I32), -EINVAL);
+	assert_int_equal(slotprobe_region("none", 64, 0, SLOTPROBE_I32), -EINVAL);
+	assert_int_equal(slotprobe_region("wraps", 64, UINT64_MAX, SLOTPROBE_I32), -EINVAL);
+	assert_int_equal(slotprobe_region(NULL, 64, 64, SLOTPROBE_I32), -EINVAL);
+	assert_int_equal(slotprobe_region("type", 64, 64, 9), -EINVAL);
+	c = toy_claim(0, 2);
+	slotprobe_donate(&c);
+	fake_turns(2);
+	assert_int_equal(fake_count(LOG_REGION_VALUES), 0);
+}
+
+/* ---- many threads ---- */
+
+#define THREADS 4
+#define ROUNDS  400
+
+static uint32_t stop;
+
+static void *donor(void *arg)
+{
+	uint64_t *done = arg;
+	struct slotprobe_claim c = toy_claim(0, 1);
+
+	for (int i = 0; i < ROUNDS; i++) {
+		c.slot = i % TOY_SLOTS;
+		done[0] += slotprobe_donate(&c) > 0;
+		done[1]++;
+	}
+	return NULL;
+}
+
+static void *collector(void *arg)
+{
+	(void)arg;
+	while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE))
+		record_source.poll();
+	return NULL;
+}
+
+static void *adder(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < 60; i++) {
+		struct slotprobe_pool said = toy.said;
+		said.device = -1;
+		int pool = slotprobe_pool_add(&said);
+		struct slotprobe_claim c = toy_claim(pool, 2);
+		slotprobe_restore(&c);
+		slotprobe_pool_remove(pool);
+	}
+	return NULL;
+}
+
+static void counts_agree_whatever_the_threads_do(void **state)
+{
+	pthread_t t[THREADS], writer, other;
+	uint64_t done[THREADS][2] = { 0 };
+	const struct ctr_row *row = fake_row(CTR_ROW_DONATE);
+	uint64_t ok = 0;
+
+	(void)state;
+	toy_add(-1);
+	stop = 0;
+	pthread_create(&writer, NULL, collector, NULL);
+	pthread_create(&other, NULL, adder, NULL);
+	for (int i = 0; i < THREADS; i++)
+		pthread_create(&t[i], NULL, donor, done[i]);
+	for (int i = 0; i < THREADS; i++) {
+		pthread_join(t[i], NULL);
+		ok += done[i][0];
+	}
+	pthread_join(other, NULL);
+	__atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
+	pthread_join(writer, NULL);
+	assert_int_equal(fake_turns(3), 0);
+	assert_int_equal(CTR_ATTEMPTED(row->begun), THREADS * ROUNDS);
+	assert_int_equal(CTR_IN_FLIGHT(row->begun), 0);
+	assert_int_equal(row->outcome[CTR_COMMITTED], ok);
+	assert_int_equal(row->outcome[CTR_COMMITTED] + row->outcome[CTR_DROPPED_RING], THREADS * ROUNDS);
+	assert_row(CTR_ROW_RESTORE, 60, CTR_COMMITTED);
+	for (unsigned i = 0; i < PROBE_POOLS; i++)
+		assert_int_equal(probe_pools[i].users + probe_pools[i].in_flight, 0);
+}
+
+static void *donor_on_device(void *arg)
+{
+	struct slotprobe_claim c = toy_claim(0, 1);
+
+	for (unsigned gone = 0; gone < 20;) {
+		gone += slotprobe_donate(&c) == -EINVAL;
+		usleep(20);
+	}
+	return arg;
+}
+
+/* When releasing returns, the memory is the server's to unmap: the thread sanitizer sees any read that comes later. */
+static void nothing_reads_memory_that_was_released(void **state)
+{
+	pthread_t t[2], writer;
+
+	(void)state;
+	for (int round = 0; round < 5; round++) {
+		fake_reset();
+		toy_add(0);
+		stop = 0;
+		pthread_create(&writer, NULL, collector, NULL);
+		for (int i = 0; i < 2; i++)
+			pthread_create(&t[i], NULL, donor_on_device, NULL);
+		while (__atomic_load_n(&fake_gpu.launches, __ATOMIC_RELAXED) < 20)
+			usleep(100);
+		shim_observer.releasing((uintptr_t)&toy, sizeof toy, SHIM_RELEASE_FREE);
+		unsigned launches = __atomic_load_n(&fake_gpu.launches, __ATOMIC_RELAXED);
+		memset(toy.ssm, 0, sizeof toy.ssm);
+		usleep(1000);
+		assert_int_equal(__atomic_load_n(&fake_gpu.launches, __ATOMIC_RELAXED), launches);
+		for (int i = 0; i < 2; i++)
+			pthread_join(t[i], NULL);
+		__atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
+		pthread_join(writer, NULL);
+		assert_int_equal(fake_turns(3), 0);
+		assert_int_equal(CTR_IN_FLIGHT(fake_row(CTR_ROW_DONATE)->begun), 0);
+		assert_int_equal(fake_row(CTR_ROW_DONATE)->outcome[CTR_COMMITTED], launches);
+		assert_int_equal(fake_row(CTR_ROW_DONATE)->outcome[CTR_SKIPPED_POOL_GONE], 40);
+	}
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup(name, fresh)
+	const struct CMUnitTest tests[] = {
+		T(layout_is_recorded),
+		T(bad_layouts),
+		T(no_driver_or_context),
+		T(device_trouble_can_be_got_over),
+		T(device_that_does_not_answer),
+		T(odd_layouts_are_measured),
+		T(many_planes_come_in_parts),
+		T(places_and_ids_come_back),
+		T(table_full),
+		T(device_memory_comes_back),
+		T(crowded_arena_means_fewer_shots),
+		T(removal_waits_for_reads_in_flight),
+		T(release_waits_for_a_launch_on_its_way),
+		T(removal_does_not_wait_for_ever),
+		T(released_memory_takes_its_pools),
+		T(context_takes_its_pools_and_what_is_in_flight),
+		T(device_takes_its_contexts),
+		T(removed_before_its_context_went),
+		T(regions_are_read_with_each_subject),
+		T(a_region_that_comes_late_is_not_read_by_what_is_in_flight),
+		T(at_most_eight_regions_are_read),
+		T(freed_regions_are_waited_for_and_dropped),
+		T(regions_elsewhere_are_not_read),
+		T(counts_agree_whatever_the_threads_do),
+		T(nothing_reads_memory_that_was_released),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

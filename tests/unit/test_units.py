@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs every C unit test program: plain, and under the address, undefined and thread sanitizers."""
+import pathlib
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+
+
+def programs(san: str = "") -> list[str]:
+    """The unit test programs that the Makefile knows, relative to the root."""
+    asked = ["make", "-s", "--no-print-directory", "-C", str(ROOT), "print-UNIT_TESTS"] + ([f"SAN={san}"] if san else [])
+    return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split()
+
+
+def run(program: str) -> None:
+    done = subprocess.run([ROOT / program], cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, f"{program}: status {done.returncode}\n{done.stdout[-4000:]}\n{done.stderr[-8000:]}"
+    assert "[  PASSED  ]" in done.stdout + done.stderr, f"{program} ran no test"
+
+
+@pytest.mark.parametrize("program", programs())
+def test_unit(build, program):
+    run(program)
+
+
+def test_there_are_unit_tests():
+    assert len(programs()) >= 5
+
+
+@pytest.mark.parametrize("san", ["asan", "tsan"])
+def test_unit_sanitized(san):
+    """Every program again, built with sanitizers that end it at the first finding."""
+    built = subprocess.run(["make", "-s", "-C", str(ROOT), f"SAN={san}", "unit-programs"], capture_output=True, text=True)
+    assert built.returncode == 0, built.stdout + built.stderr
+    for program in programs(san):
+        run(program)
