@@ -313,9 +313,29 @@ def test_what_the_differences_share(tool):
     plain = tool.text("diff", tool.folder / "run1", tool.folder / "run2").stdout
     for line in ("only in conv, layers 0 to 2", "only at lengths that leave 1 modulo 2", "only in padded batches"):
         assert line in plain
+    # one length alone is no pattern
+    said = tool.diff(serve(write=bug([5], what), lengths=odd), serve("graph-off", lengths=odd))
+    assert said["patterns"]["length"] is None
     # where everything differs nothing is told apart
     said = tool.diff(serve(write=lambda pool, slot, content, n: pool.write(slot, "x")), serve("graph-off"))
     assert said["patterns"] == {"planes": None, "length": None, "padded_only": False}
+
+
+def test_the_future_is_not_stale(tool):
+    """Bytes that the slot is to hold later, rightly, for another length."""
+    def what(pool, slot, content, n):
+        pool.write(slot, f"prompt {n + SLOTS} at {32 + 8 * (n + SLOTS)}")
+    said = tool.diff(serve(write=bug([1], what)), serve("graph-off"))
+    proven(said, "differs", 1)
+    assert kinds(said, 2) == ["wrong_length"]
+
+
+def test_non_finite_on_both_sides_explains_nothing(tool):
+    def nan(word):
+        return bug([2], lambda pool, slot, content, n: pool.write(slot, "nan " + word))
+    said = tool.diff(serve(write=nan("here")), serve("graph-off", write=nan("there")))
+    proven(said, "differs", 1)
+    assert kinds(said, 3) == ["unknown"]
 
 
 def test_non_finite_points_to_the_first(tool):
@@ -577,6 +597,32 @@ def test_a_fingerprint_without_its_last_part(tool):
     proven(said, "not_proven", 3, "log_counters_disagree")
     assert row(said, 6)["verdict"] == "lost"
     assert row(said, 6)["hash"] == [None, None]
+
+
+def test_parts_of_a_fingerprint_out_of_order(tool):
+    """Parts come in order; anything else was not written by us."""
+    run = serve(planes=MANY, requests=6)
+    p = run.processes[0]
+    parts = [i for i, r in enumerate(p.records) if struct.unpack_from("<H", r)[0] == loggen.FINGERPRINT
+             and struct.unpack_from("<I", r, 8 + 36)[0] > 0]
+    p.records[parts[2]], p.records[parts[3]] = p.records[parts[3]], p.records[parts[2]]
+    proven(tool.diff(run, serve("graph-off", planes=MANY, requests=6)), "not_proven", 3, "log_damaged")
+
+
+def test_a_fingerprint_of_another_pool(tool):
+    """Its layout is the same, and it is not the pool that was donated."""
+    def two(arm, pool_of_print):
+        p = Process()
+        pools = [p.pool("one"), p.pool("two")]
+        for n, pool in enumerate(pools):
+            p.launch() if arm == "graph-on" else None
+            pool.write(1, f"state {n}")
+            p.donate(pool, 1, 32 + n)
+        run = Run(arm, p)
+        return changed(run, loggen.FINGERPRINT, (0, 24, "i"), lambda old: pool_of_print)
+    proven(tool.diff(two("graph-on", 0), two("graph-off", 0)), "equal", 0)
+    proven(tool.diff(two("graph-on", 1), two("graph-off", 0)), "not_proven", 3, "log_damaged")
+    proven(tool.diff(two("graph-on", 1), two("graph-off", 1)), "not_proven", 3, "log_damaged")
 
 
 def test_a_difference_is_found_beside_a_loss(tool):

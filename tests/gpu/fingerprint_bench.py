@@ -97,7 +97,7 @@ class Bench:
     def time(self, name: str, chunk: int = 0) -> tuple[float, float, int]:
         """(median us by events, us a launch back to back, bytes)."""
         shape = SHAPES[name][0]
-        slots = self.slots(shape, int(name.split("+")[1]) if "+" in name else 0, chunk)
+        slots = self.slots(shape, int(name.split(" at +")[1]) if " at +" in name else 0, chunk)
         launch, number, times = slots.launch, 0, []
         step = max(launch.n_slots * 7 // 19, 1) | 1
 

@@ -486,8 +486,8 @@ FP_OPS uint32_t fp_check_slot(int64_t slot, int64_t first_slot, int64_t n_slots)
 {
 	if (slot < 0)
 		return FP_PADDING;
-	uint64_t index = (uint64_t)slot - (uint64_t)first_slot;
-	return slot < first_slot || n_slots <= 0 || index >= (uint64_t)n_slots ? FP_OUT_OF_RANGE : FP_OK;
+	uint64_t index = (uint64_t)slot - (uint64_t)first_slot; /* huge below the first */
+	return n_slots <= 0 || index >= (uint64_t)n_slots ? FP_OUT_OF_RANGE : FP_OK;
 }
 
 FP_OPS uint64_t fp_slot_address(const struct fp_plane *plane, int64_t slot, int64_t first_slot)

@@ -232,7 +232,7 @@ static uint64_t scaled(uint32_t dtype, uint64_t r, int exponent)
 {
 	uint32_t bits;
 	float f = (float)ldexp(1 + (double)(r >> 12) * 0x1p-52, exponent);
-	double d = ldexp(1 + (double)(r >> 12) * 0x1p-52, exponent * 8);
+	double d = ldexp(1 + (double)(r >> 12) * 0x1p-52, exponent == 1 ? 1 : exponent * 8);
 	uint64_t wide;
 	memcpy(&bits, &f, 4);
 	memcpy(&wide, &d, 8);
@@ -272,7 +272,7 @@ static uint64_t one_element(uint32_t dtype, enum fill fill, uint64_t *state)
 		return (r & 0x83) | (8 + (r >> 20) % 12) << 2;
 	if (dtype == SLOTPROBE_F8E4M3)
 		return (r & 0x87) | (r >> 20) % 14 << 3;
-	return scaled(dtype, r, (int)(r >> 20 & 7) - 4);
+	return scaled(dtype, r, fill == FILL_SPARSE ? (int)(r >> 20 & 1) : (int)(r >> 20 & 7) - 4);
 }
 
 void fill_plane(void *data, uint64_t bytes, uint32_t dtype, enum fill fill, uint64_t seed)
@@ -281,6 +281,8 @@ void fill_plane(void *data, uint64_t bytes, uint32_t dtype, enum fill fill, uint
 	uint8_t *p = data;
 	for (uint64_t at = 0; at < bytes; at += size) {
 		uint64_t bits = one_element(dtype, fill, &seed);
+		if (fill == FILL_SPARSE && at / 16 % 256 != 3)
+			bits = 0;
 		memcpy(p + at, &bits, bytes - at < size ? bytes - at : size);
 	}
 }

@@ -24,8 +24,9 @@ uint32_t reference_elem_bytes(uint32_t dtype);
 
 uint64_t random_u64(uint64_t *state);
 
-/* What a plane is filled with. */
-enum fill { FILL_ORDINARY, FILL_SPECIAL, FILL_BITS, FILL_ZERO, FILL_TINY, FILL_HUGE, FILL_COUNT };
+/* What a plane is filled with. Sparse: one lane has all that is not zero, so that no rounding of its sum is lost in those
+ * of others. */
+enum fill { FILL_ORDINARY, FILL_SPECIAL, FILL_BITS, FILL_ZERO, FILL_TINY, FILL_HUGE, FILL_SPARSE, FILL_COUNT };
 
 void fill_plane(void *data, uint64_t bytes, uint32_t dtype, enum fill fill, uint64_t seed);
 

@@ -157,6 +157,18 @@ static void test_elems_may_lie(void **state)
 	}
 }
 
+/* Where an fp64 sum must not be fused, and an fp32 sum must: often, for each bit is seen only now and then. */
+static void test_roundings(void **state)
+{
+	(void)state;
+	static unsigned char data[FP_CHUNK_BYTES];
+	for (uint32_t dtype = 0; dtype < N_DTYPES; dtype++)
+		for (uint64_t seed = 0; seed < 20; seed++) {
+			fill_plane(data, sizeof(data), dtype, FILL_SPARSE, seed);
+			check_plane(data, sizeof(data), dtype, FILL_SPARSE);
+		}
+}
+
 static void test_many_chunks(void **state)
 {
 	(void)state;
@@ -171,10 +183,10 @@ static void test_many_chunks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sizes),       cmocka_unit_test(test_alignments),
-		cmocka_unit_test(test_every_code),  cmocka_unit_test(test_l2_is_near_the_truth),
-		cmocka_unit_test(test_soft_fma),    cmocka_unit_test(test_elems_may_lie),
-		cmocka_unit_test(test_many_chunks),
+		cmocka_unit_test(test_sizes),      cmocka_unit_test(test_alignments),
+		cmocka_unit_test(test_every_code), cmocka_unit_test(test_l2_is_near_the_truth),
+		cmocka_unit_test(test_soft_fma),   cmocka_unit_test(test_elems_may_lie),
+		cmocka_unit_test(test_roundings),  cmocka_unit_test(test_many_chunks),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
