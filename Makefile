@@ -81,7 +81,7 @@ unit: $(UNIT_TESTS)
 
 check:
 	@tests/deps.sh check
-	$(MAKE) --no-print-directory tests
+	$(MAKE) --no-print-directory -s tests
 	$(PYTHON) -B -m pytest -p no:cacheprovider -q tests $(PYTEST_ARGS)
 
 lint:

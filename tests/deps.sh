@@ -5,7 +5,7 @@
 set -u
 
 demo="gcc make libc6-dev liblz4-dev libjansson-dev libunwind8"
-check="$demo libcmocka-dev python3 python3-pytest python3-jsonschema clang clang-format clang-tidy cppcheck shellcheck
+check="$demo g++ libcmocka-dev python3 python3-pytest python3-jsonschema clang clang-format clang-tidy cppcheck shellcheck
 	pyflakes3 binutils"
 
 case "${1:-}" in

@@ -131,8 +131,8 @@ static void write_label(struct target *target, const char *label)
 	char text[sizeof(page->ctl_label)] = "";
 
 	strncpy(text, label, sizeof(text) - 1);
-	__atomic_store_n(&page->ctl_label_seq, seq, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* odd before the first byte of the new text */
+	/* odd before the first byte of the new text: the acquire half keeps the bytes behind it */
+	__atomic_exchange_n(&page->ctl_label_seq, seq, __ATOMIC_ACQ_REL);
 	memcpy(page->ctl_label, text, sizeof(text));
 	target->awaited = seq + 1;
 	__atomic_store_n(&page->ctl_label_seq, seq + 1, __ATOMIC_RELEASE);

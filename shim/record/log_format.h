@@ -473,7 +473,7 @@ struct ctr_page {
 
 /* ---- functions that both sides compute alike --------------------------------------------------------------------- */
 
-/* The bijective mixer of the fingerprint (32-bit shifts are free on a GPU: one XOR of the halves). */
+/* A bijective mixer of 64 bits, for roll-ups and key texts. */
 static inline uint64_t log_mix64(uint64_t x)
 {
 	x ^= x >> 32;

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """diff, check and report on runs made by loggen: every verdict, exit status, reason and explanation, without a server."""
 import json
-import pathlib
 import re
 import struct
 import subprocess
@@ -10,7 +9,7 @@ import jsonschema
 import pytest
 
 import loggen
-from loggen import (ALLOC, CLEAR, COPY, DISCARD, FREE, NO_SLOT, PLANES, Process, Run, number)
+from loggen import (ALLOC, COPY, DISCARD, FREE, PLANES, Process, Run, number)
 
 SCHEMAS = loggen.ROOT / "docs/schemas"
 REQUESTS, SLOTS = 12, 6

@@ -120,13 +120,9 @@ static __device__ __forceinline__ int64_t load_signed(uint64_t address, uint32_t
 	return n == 1 ? (int8_t)v : n == 2 ? (int16_t)v : n == 4 ? (int32_t)v : v;
 }
 
-// One vector at any address, of which only n bytes are there. Small rather than fast: words are shifted in from the top.
+// One vector at any address, of which only n bytes are there. Small rather than fast: units are shifted in from the top.
 static __device__ __forceinline__ uint4 gather(uint64_t address, uint32_t n)
 {
-	if (n == FP_VECTOR && !(address & 3)) {
-		const uint32_t *p = (const uint32_t *)address;
-		return make_uint4(p[0], p[1], p[2], p[3]);
-	}
 	const uint32_t unit = (address | n) & 1 ? 1 : 2;
 	uint4 v = {};
 #pragma unroll 1
@@ -142,19 +138,23 @@ static __device__ __forceinline__ uint4 gather(uint64_t address, uint32_t n)
 	return v;
 }
 
-static __device__ __forceinline__ uint4 load_vector(const uint4 *p)
-{
-	return __ldcs(p); // read once: let it leave the caches first
-}
-
 // ---- one lane ----
 
-// The first vectors of the n at at[0], at[FP_LANES], ...; zeros where there are none.
-static __device__ __forceinline__ void load_ahead(uint4 v[FP_AHEAD], const uint4 *at, uint32_t n)
+// The first vectors of the n at `at`, FP_LANES vectors apart; zeros where there are none. What is read is read once: let it
+// leave the caches first. at is a multiple of 4, and of 16 if `wide`.
+static __device__ __forceinline__ void load_ahead(uint4 v[FP_AHEAD], uint64_t at, uint32_t n, bool wide)
 {
+	if (wide) {
 #pragma unroll
-	for (uint32_t i = 0; i < FP_AHEAD; i++)
-		v[i] = i < n ? load_vector(at + i * FP_LANES) : make_uint4(0, 0, 0, 0);
+		for (uint32_t i = 0; i < FP_AHEAD; i++)
+			v[i] = i < n ? __ldcs((const uint4 *)at + i * FP_LANES) : make_uint4(0, 0, 0, 0);
+		return;
+	}
+#pragma unroll
+	for (uint32_t i = 0; i < FP_AHEAD; i++) {
+		const uint32_t *p = (const uint32_t *)at + i * FP_LANES * 4;
+		v[i] = i < n ? make_uint4(p[0], p[1], p[2], p[3]) : make_uint4(0, 0, 0, 0);
+	}
 }
 
 // The values of count vectors; dtype and count are constants. A vector that is not there is zero and changes nothing.
@@ -190,7 +190,7 @@ static __device__ __forceinline__ void values_of(uint32_t dtype, struct fp_lane 
 
 // The n full vectors of this lane; the first FP_AHEAD of them are in v already.
 static __device__ __forceinline__ void lane_vectors(uint32_t dtype, struct fp_lane *lane, uint4 v[FP_AHEAD],
-						    const uint4 *at, uint32_t n, uint64_t key)
+						    uint64_t at, uint32_t n, uint64_t key)
 {
 #pragma unroll 1
 	while (n) {
@@ -202,12 +202,12 @@ static __device__ __forceinline__ void lane_vectors(uint32_t dtype, struct fp_la
 			}
 		values_of(dtype, lane, v, FP_AHEAD);
 		n = n > FP_AHEAD ? n - FP_AHEAD : 0;
-		at += FP_AHEAD * FP_LANES;
-		load_ahead(v, at, n);
+		at += FP_AHEAD * FP_LANES * FP_VECTOR;
+		load_ahead(v, at, n, at % FP_VECTOR == 0);
 	}
 }
 
-// Vectors that lane_vectors does not do, from number i on: all of an unaligned chunk, or the torn one at a plane's end.
+// Vectors that lane_vectors does not do, from number i on: all of a chunk at an odd address, or the torn one at a plane's end.
 static __device__ __forceinline__ void lane_slow(struct fp_lane *lane, const struct chunk &c, uint32_t i)
 {
 #pragma unroll 1
@@ -249,7 +249,7 @@ static __device__ __forceinline__ struct lane_result lane_run(uint4 v[FP_AHEAD],
 {
 	const uint32_t t = threadIdx.x;
 	struct fp_lane lane = {};
-	lane_vectors(c.dtype, &lane, v, (const uint4 *)c.address + t, n, fp_key(c.start / 8 + 2 * t));
+	lane_vectors(c.dtype, &lane, v, c.address + t * FP_VECTOR, n, fp_key(c.start / 8 + 2 * t));
 	lane_slow(&lane, c, t + n * FP_LANES);
 	struct lane_result r;
 	r.hash = lane.hash;
@@ -487,9 +487,9 @@ extern "C" __global__ void __launch_bounds__(FP_THREADS, FP_BLOCKS) slotprobe_fi
 	const struct chunk c = chunk_of(a, slot, status);
 
 	uint4 v[FP_AHEAD];
-	const uint32_t full = c.address % FP_VECTOR ? 0 : c.bytes / FP_VECTOR;
+	const uint32_t full = c.address % 4 ? 0 : c.bytes / FP_VECTOR;
 	const uint32_t n = full > t ? (full - t + FP_LANES - 1) / FP_LANES : 0;
-	load_ahead(v, (const uint4 *)c.address + t, n);
+	load_ahead(v, c.address + t * FP_VECTOR, n, c.address % FP_VECTOR == 0);
 
 	// In the shadow of these loads: what else the launch must say.
 	samples_of(a, c);
