@@ -90,6 +90,7 @@ lint:
 
 demo:
 	@tests/deps.sh demo
+	@echo "building..."
 	@$(MAKE) --no-print-directory -s all $(TEST_BUILDS)
 	@BUILD=$(BUILD) tests/demo.sh
 

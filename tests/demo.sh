@@ -21,7 +21,7 @@ echo "driver: $("$toy" --check-driver)"
 record() { # run, arm, then what the server is told
 	run=$1 arm=$2
 	shift 2
-	"$probe" record -o "$runs/$run" --arm "$arm" -- "$toy" --arm "$arm" "$@" >"$runs/$run.out" 2>&1 || {
+	"$probe" record -o "$runs/$run" --arm "$arm" --watch-slot 0 -- "$toy" --arm "$arm" "$@" >"$runs/$run.out" 2>&1 || {
 		echo "demo: the toy server failed:" && cat "$runs/$run.out"
 		exit 1
 	}

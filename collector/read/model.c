@@ -221,7 +221,7 @@ int model_open(struct model *model, const char *path, struct error *err)
 
 void model_close(struct model *model)
 {
-	for (size_t i = 0; i < model->n_processes; i++) {
+	for (size_t i = 0; model->process && i < model->n_processes; i++) {
 		struct model_process *p = &model->process[i];
 
 		model_free_records(p);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The whole tree passes its linters, and the folders keep to what DESIGN says of them."""
+"""The whole tree passes its linters, and the folders keep to what docs/architecture.md says of them."""
 import concurrent.futures
 import os
 import pathlib
@@ -131,7 +131,7 @@ def test_only_the_toy_knows_the_cases(build):
 
 
 def test_exports(build):
-    """The preload exports only what DESIGN lists, and needs no CUDA, unwind or lz4 library."""
+    """The preload exports only the documented names, and needs no CUDA, unwind or lz4 library."""
     lib = build / "libslotprobe.so"
     names = {line.split()[-1].split("@")[0] for line in run("nm", "-D", "--defined-only", lib).stdout.splitlines()}
     stray = {n for n in names if not re.fullmatch(r"cu[A-Z]\w+|cudaGraphLaunch(_ptsz)?|dlsym|slotprobe_\w+", n)}
@@ -146,3 +146,18 @@ def test_oldest_glibc(build):
     text = run("objdump", "-T", build / "libslotprobe.so").stdout
     versions = {tuple(map(int, v.split("."))) for v in re.findall(r"GLIBC_(\d+\.\d+(?:\.\d+)?)", text)}
     assert versions and max(versions) <= (2, 28), max(versions)
+
+
+def test_links_and_leftovers():
+    """Every relative link of every page leads somewhere that is in the repository, and no placeholder is left."""
+    kept = set(run("git", "ls-files", "--cached", "--others", "--exclude-standard").stdout.splitlines())
+    pages = [p for p in tracked("*.md")]
+    assert len(pages) >= 5
+    for page in pages:
+        text = page.read_text()
+        assert "@@" not in text, page
+        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
+            if "://" in target:
+                continue
+            path = os.path.normpath(os.path.join(page.parent.relative_to(ROOT), target))
+            assert path in kept or any(k.startswith(path + "/") for k in kept), f"{page}: dead link {target}"

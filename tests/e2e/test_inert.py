@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program that never touches CUDA is not touched either: same output, status and open files, no run directory, no thread."""
+import os
+import subprocess
+import sys
+
+import pytest
+
+PROGRAMS = {
+    "ls": ["/bin/ls", "-la", "/"],
+    "open files": ["/bin/ls", "/proc/self/fd"],
+    "status": ["/bin/sh", "-c", "echo out; echo err >&2; exit 7"],
+    "signal": ["/bin/sh", "-c", "kill -SEGV $$"],
+    "python": [sys.executable, "-c", "import ctypes, os; print(len(os.listdir('/proc/self/task')), ctypes.CDLL(None).getpid() == os.getpid())"],
+    "feature test": [sys.executable, "-c", "import ctypes; print(hasattr(ctypes.CDLL(None), 'cuInitNoSuch'))"],
+}
+
+
+def run(command, **environment):
+    done = subprocess.run(command, capture_output=True, timeout=60, env={**os.environ, **environment}, cwd="/")
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_without_cuda_is_untouched(build, tmp_path, name):
+    recorded = {"LD_PRELOAD": str(build / "libslotprobe.so"), "SLOTPROBE_DIR": str(tmp_path / "run"), "SLOTPROBE_ARM": "graph-on",
+                "SLOTPROBE_RECORDING": "1"}
+    assert run(PROGRAMS[name], **recorded) == run(PROGRAMS[name])
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_same_program_with_cuda_is_recorded(build, tmp_path):
+    """The red twin: what leaves no trace above leaves one as soon as CUDA is initialised."""
+    code = "import ctypes; print(ctypes.CDLL('libcuda.so.1').cuInit(0))"
+    status, out, _ = run([sys.executable, "-c", code], LD_PRELOAD=str(build / "libslotprobe.so"), SLOTPROBE_DIR=str(tmp_path / "run"),
+                         LD_LIBRARY_PATH=str(build / "cpudriver"))
+    assert (status, out.strip()) == (0, b"0")
+    assert list((tmp_path / "run").glob("*.ctr")) and list((tmp_path / "run").glob("*.log"))
