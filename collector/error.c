@@ -36,5 +36,5 @@ void complain(const char *verb, const char *format, ...)
 	va_start(arguments, format);
 	error_format(&error, format, arguments);
 	va_end(arguments);
-	fprintf(stderr, "slotprobe %s: %s\n", verb, error.text);
+	fprintf(stderr, "slotprobe%s%s: %s\n", verb ? " " : "", verb ? verb : "", error.text);
 }

@@ -12,7 +12,7 @@ struct error {
 /* Fills in the text (NULL is allowed for error). Whatever the arguments held that a terminal must not see is escaped. */
 void error_set(struct error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* One line on stderr: "slotprobe VERB: TEXT". Escaped like an error's text. */
+/* One line on stderr: "slotprobe VERB: TEXT", without a verb "slotprobe: TEXT". Escaped like an error's text. */
 void complain(const char *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

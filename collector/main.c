@@ -20,6 +20,7 @@ static void print_overview(void)
 	       "was it really measured?\n\n");
 	for (int verb = 0; verb < VERB_COUNT; verb++)
 		printf("  %-9s %s\n", verb_rows[verb].name, verb_rows[verb].help);
+	printf("  %-9s %s\n", "help", "this, or with a verb what 'slotprobe VERB --help' prints");
 	printf("\n'slotprobe VERB --help' lists the options of a verb; --version prints the version.\n");
 }
 
@@ -45,14 +46,34 @@ static void fill_standard_files(void)
 		close(fd);
 }
 
+static int run_verb(int argc, char **argv);
+
+/* slotprobe help [VERB] */
+static int help(int argc, char **argv)
+{
+	char *ask[] = { argc > 1 ? argv[1] : NULL, "--help", NULL };
+
+	if (argc > 2) {
+		complain("help", "one operand too many: '%s'", argv[2]);
+		return EXIT_TROUBLE;
+	}
+	if (argc > 1 && strcmp(argv[1], "help"))
+		return run_verb(2, ask);
+	print_overview();
+	return 0;
+}
+
 static int run_verb(int argc, char **argv)
 {
 	static const char *const later[] = { "kl", "ab" };
 
+	if (!strcmp(argv[0], "help"))
+		return help(argc, argv);
 	for (int verb = 0; verb < VERB_COUNT; verb++) {
 		if (strcmp(argv[0], verb_rows[verb].name))
 			continue;
-		/* A closed pipe must be noticed and said. record's command must inherit what we were given. */
+		/* A closed pipe must be noticed and said, but where text is printed: options_parse sees to that.
+		 * record's command must inherit what we were given. */
 		if (verb != VERB_record) {
 			signal(SIGPIPE, SIG_IGN);
 			fill_standard_files();
@@ -65,15 +86,15 @@ static int run_verb(int argc, char **argv)
 			return EXIT_TROUBLE;
 		}
 	}
-	complain("command", "unknown %s '%s'; 'slotprobe --help' lists the verbs",
-		 argv[0][0] == '-' ? "option" : "verb", argv[0]);
+	complain(NULL, "unknown %s '%s'; 'slotprobe --help' lists the verbs", argv[0][0] == '-' ? "option" : "verb",
+		 argv[0]);
 	return EXIT_TROUBLE;
 }
 
 int main(int argc, char **argv)
 {
 	if (argc < 2) {
-		complain("command", "a verb is missing; 'slotprobe --help' lists them");
+		complain(NULL, "a verb is missing; 'slotprobe --help' lists them");
 		return EXIT_TROUBLE;
 	}
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <math.h>
 #include <regex.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -287,6 +288,9 @@ static int options_finish(struct options *o)
 		return options_usage(o->verb, "--json and --format %s contradict each other", format);
 	o->json = options_given(o, "json") || (format && !strcmp(format, "json"));
 	o->color = color_wanted(o);
+	/* Whoever stops reading text, as head does, ends us as it ends any command. JSON and files must be whole. */
+	if (o->verb != VERB_record && !o->json && !options_given(o, "output"))
+		signal(SIGPIPE, SIG_DFL);
 	return -1;
 }
 

@@ -62,17 +62,20 @@ enum option_kind {
 	X(V(diff), "allow-missing", 0, OPTION_REGEX, false, "REGEX", NULL, NULL,                                       \
 	  "RANK/POOL/SLOT that may be missing on one side")                                                            \
 	X(V(diff), "rtol", 0, OPTION_REAL, false, "X", NULL, NULL,                                                     \
-	  "relative tolerance for samples and norms; never equal")                                                     \
-	X(V(diff), "noise", 0, OPTION_TEXT, false, "B2", NULL, NULL, "a second run of B's arm, to measure its noise")  \
-	X(V(diff), "third", 0, OPTION_TEXT, false, "C", NULL, NULL, "a third arm that tells capture from padding")     \
+	  "relative tolerance for samples and norms; never equal (not built yet)")                                     \
+	X(V(diff), "noise", 0, OPTION_TEXT, false, "B2", NULL, NULL,                                                   \
+	  "a second run of B's arm, to measure its noise (not built yet)")                                             \
+	X(V(diff), "third", 0, OPTION_TEXT, false, "C", NULL, NULL,                                                    \
+	  "a third arm that tells capture from padding (not built yet)")                                               \
 	X(V(selftest), "driver", 0, OPTION_CHOICE, false, "WHICH", "auto/cuda/cpu", "auto", "driver to test on")       \
-	X(V(report), "format", 0, OPTION_CHOICE, false, "FORMAT", "text/json/html", "text", "output format")           \
-	X(V(check) | V(diff) | V(verify) | V(status) | V(selftest) | V(doctor), "format", 0, OPTION_CHOICE, false,     \
-	  "FORMAT", "text/json", "text", "output format")                                                              \
+	X(V(report), "format", 0, OPTION_CHOICE, false, "FORMAT", "text/json/html", "text",                            \
+	  "output format (html is not built yet)")                                                                     \
+	X(V(check) | V(diff) | V(verify) | V(status) | V(ctl) | V(selftest) | V(doctor), "format", 0, OPTION_CHOICE,   \
+	  false, "FORMAT", "text/json", "text", "output format")                                                       \
 	X(V(export), "format", 0, OPTION_CHOICE, false, "FORMAT", "jsonl/csv/perfetto", NULL,                          \
 	  "output format (perfetto is not built yet)")                                                                 \
-	X(V(report) | V(check) | V(diff) | V(verify) | V(status) | V(selftest) | V(doctor), "json", 0, OPTION_FLAG,    \
-	  false, NULL, NULL, NULL, "the same as --format json")                                                        \
+	X(V(report) | V(check) | V(diff) | V(verify) | V(status) | V(ctl) | V(selftest) | V(doctor), "json", 0,        \
+	  OPTION_FLAG, false, NULL, NULL, NULL, "the same as --format json")                                           \
 	X(V(report) | V(check) | V(diff) | V(verify) | V(export), "output", 'o', OPTION_TEXT, false, "FILE", NULL,     \
 	  NULL, "write there instead of to stdout")                                                                    \
 	X(V_ALL, "color", 0, OPTION_CHOICE, false, "WHEN", "auto/always/never", "auto",                                \

@@ -17,7 +17,10 @@ enum reason_class { REASON_INVALID, REASON_BROKEN, REASON_UNPROVEN };
 #define REASONS(X)                                                                                                     \
 	X(switch_had_no_effect, INVALID, "the run did not do what its arm promises",                                   \
 	  "check that the server obeyed its graph switch, then record again")                                          \
-	X(arm_unknown, INVALID, "a run has no arm", "record both runs with --arm graph-on or --arm graph-off")         \
+	X(arm_unknown, INVALID, "a run has no arm, or one that is misspelt",                                           \
+	  "record both runs with --arm graph-on or --arm graph-off, spelt exactly so")                                 \
+	X(same_process, INVALID, "a process is in both runs: one is a copy of the other",                              \
+	  "record the workload twice, and give diff the two recordings")                                               \
 	X(workload_mismatch, INVALID, "the two runs served different workloads",                                       \
 	  "record both with the same requests and the same seed")                                                      \
 	X(layout_mismatch, INVALID, "a pool has another layout in the other run",                                      \
@@ -37,6 +40,12 @@ enum reason_class { REASON_INVALID, REASON_BROKEN, REASON_UNPROVEN };
 	  "without --rtol these rows count as differences")                                                            \
 	X(slot_missing, UNPROVEN, "a donation has no partner in the other run",                                        \
 	  "record both with the same workload, or name what may be missing with --allow-missing")                      \
+	X(lone_restore_differs, UNPROVEN, "a restore without a partner does not hold what was donated in its run",     \
+	  "something wrote the slot after its donation: 'slotprobe check RUN' shows where")                            \
+	X(filtered_differs, UNPROVEN, "another number of donations or restores was left out in the other run",         \
+	  "pause and resume both recordings at the same place, with the same adapters")                                \
+	X(internal_error, UNPROVEN, "slotprobe counted errors of its own",                                             \
+	  "this is a defect of slotprobe or a lack of memory: keep the run, and record again")                         \
 	X(rank_missing, UNPROVEN, "a rank is missing in one of the runs", "record every rank of both runs")            \
 	X(records_dropped, UNPROVEN, "records were dropped",                                                           \
 	  "lower the load or the level, or free disk space, and record again")                                         \
@@ -48,13 +57,18 @@ enum reason_class { REASON_INVALID, REASON_BROKEN, REASON_UNPROVEN };
 	  "this is a defect of slotprobe or damage to the page: keep the run, and record again")                       \
 	X(log_counters_disagree, UNPROVEN, "the log does not hold what the counters say it holds",                     \
 	  "this is a defect of slotprobe or damage to the log: keep the run, and record again")                        \
-	X(in_flight_lost, UNPROVEN, "attempts were in flight when the process was killed",                             \
+	X(in_flight_lost, UNPROVEN, "attempts were still in flight when a process went, or was killed",                \
 	  "let the server end by itself")                                                                              \
+	X(not_finished, UNPROVEN, "a process was still running and had not finished when this was read",               \
+	  "wait until the server is idle or has ended, then ask again")                                                \
+	X(adapter_error, UNPROVEN, "an adapter's probe reported errors",                                               \
+	  "it did not understand what the server did: check that the adapter fits the server's version")               \
 	X(skipped_needed, UNPROVEN, "a measurement that is needed was skipped",                                        \
 	  "the counters name the cause; 'slotprobe status RUN' shows them")                                            \
 	X(unrouted_entry, UNPROVEN, "a driver entry resolved to an address that slotprobe does not know",              \
 	  "report the driver and runtime version; launches through it were not seen")                                  \
-	X(nothing_measured, UNPROVEN, "nothing was donated", "give requests whose state is handed over for reuse")     \
+	X(nothing_measured, UNPROVEN, "nothing was measured",                                                          \
+	  "give requests whose state is handed over for reuse, while recording is on")                                 \
 	X(never_written, BROKEN, "a donated slot was never written since its allocation",                              \
 	  "the kernel that should write it wrote elsewhere: look at the call site and at slot 0")                      \
 	X(restore_differs, BROKEN, "a restored state is not the one that was donated",                                 \

@@ -14,7 +14,7 @@ enum { EXIT_HOLDS = 0, EXIT_DIFFERS = 1, EXIT_TROUBLE = 2, EXIT_NOT_PROVEN = 3 }
  * this name. A verb with VERB_MANY operands takes a command: all from its first operand on belongs to that command. */
 #define VERBS(X)                                                                                                       \
 	X(record, "[--] CMD [ARG]...", 1, VERB_MANY, 125,                                                              \
-	  "run CMD with the preload and its adapters, recording into RUN",                                             \
+	  "run CMD with the preload and its adapters, recording into RUN; stdout is CMD's, so there is no --json",     \
 	  "that of CMD, 128+n when signal n ended it; 125 own failure, 126 CMD cannot be run, 127 CMD not found")      \
 	X(status, "RUN", 1, 1, 2, "the live counters of every process of a run", "0 printed, 2 not readable")          \
 	X(ctl, "RUN start|stop|label TEXT|level L|flush", 2, 3, 2, "steer a running server",                           \

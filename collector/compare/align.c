@@ -156,7 +156,7 @@ static bool restore_add(struct alignment *al, unsigned s, uint32_t row, struct a
 		occurrence = occurrence_add(al, s, row, (struct align_ref) { at.process, ALIGN_NONE });
 	if (occurrence == ALIGN_NONE || !array_room(&side->restore, &side->room_restores, index, sizeof *side->restore))
 		return false;
-	side->restore[side->n_restores++] = (struct align_restore) { at, ALIGN_NONE };
+	side->restore[side->n_restores++] = (struct align_restore) { at, ALIGN_NONE, occurrence, ALIGN_NONE };
 	o = &side->occurrence[occurrence];
 	if (o->restore == ALIGN_NONE)
 		o->restore = index;
@@ -224,6 +224,7 @@ static bool add_event(struct alignment *al, unsigned s, struct align_ref at, str
 				return false;
 		} else {
 			side->donations++;
+			al->group[al->row[row].group].donations[s]++;
 			o = occurrence_add(al, s, row, at);
 			if (o == ALIGN_NONE)
 				return false;
@@ -323,6 +324,8 @@ static void unpair(struct alignment *al)
 	for (unsigned s = 0; s < 2; s++) {
 		for (size_t i = 0; i < al->side[s].n_occurrences; i++)
 			al->side[s].occurrence[i].mate = ALIGN_NONE;
+		for (size_t i = 0; i < al->side[s].n_restores; i++)
+			al->side[s].restore[i].mate = ALIGN_NONE;
 	}
 }
 
@@ -425,9 +428,113 @@ static bool pair_by_order(struct alignment *al)
 	return fine;
 }
 
+/* ---- pairing of restores ---- */
+
+/* What a restore pairs under, of a side; 0: it pairs otherwise or not at all. */
+typedef uint64_t restore_name(const struct alignment *al, unsigned s, uint32_t restore);
+
+static const struct align_occurrence *occurrence_of(const struct alignment *al, unsigned s, uint32_t restore)
+{
+	return &al->side[s].occurrence[al->side[s].restore[restore].occurrence];
+}
+
+static uint64_t claim_of(const struct alignment *al, unsigned s, uint32_t restore, uint64_t within)
+{
+	const struct model_event *e = align_event(&al->side[s], al->side[s].restore[restore].at);
+
+	return log_mix64(log_mix64(log_mix64(within) + e->key) + (uint64_t)e->claimed_len) | 1;
+}
+
+/* The same claim after donations that are mates. */
+static uint64_t name_within_pair(const struct alignment *al, unsigned s, uint32_t restore)
+{
+	const struct align_occurrence *o = occurrence_of(al, s, restore);
+
+	if (o->mate == ALIGN_NONE)
+		return 0;
+	return claim_of(al, s, restore, 2ull << 32 | (s ? o->mate : al->side[s].restore[restore].occurrence));
+}
+
+/* The same claim anywhere in the pool: a slot follows timing, and so does what it held before it was restored. */
+static uint64_t name_by_key(const struct alignment *al, unsigned s, uint32_t restore)
+{
+	if (!align_event(&al->side[s], al->side[s].restore[restore].at)->key)
+		return 0;
+	return claim_of(al, s, restore, 1ull << 32 | al->row[occurrence_of(al, s, restore)->row].group);
+}
+
+/* After donations that are mates. */
+static uint64_t name_by_pair(const struct alignment *al, unsigned s, uint32_t restore)
+{
+	const struct align_occurrence *o = occurrence_of(al, s, restore);
+
+	return o->mate == ALIGN_NONE ? 0 : 1ull + (s ? o->mate : al->side[s].restore[restore].occurrence);
+}
+
+/* Before the first donation of their slot. */
+static uint64_t name_before_first(const struct alignment *al, unsigned s, uint32_t restore)
+{
+	const struct align_occurrence *o = occurrence_of(al, s, restore);
+
+	return o->at.event == ALIGN_NONE ? 1ull + al->row[o->row].group : 0;
+}
+
+/* The n-th restore of a name pairs with the n-th of the same, of those that have no mate yet. */
+static bool pair_restores_by(struct alignment *al, restore_name *name)
+{
+	struct align_side *a = &al->side[0], *b = &al->side[1];
+	uint32_t *next = calloc(a->n_restores + 1, sizeof *next);
+	struct map waiting = { NULL, 0, 0 };
+	bool fine = next != NULL;
+
+	for (uint32_t i = (uint32_t)a->n_restores; fine && i-- > 0;) {
+		uint64_t key = a->restore[i].mate == ALIGN_NONE ? name(al, 0, i) : 0, head;
+
+		if (!key)
+			continue;
+		head = map_get(&waiting, key);
+		next[i] = head == MAP_NONE ? ALIGN_NONE : (uint32_t)head;
+		fine = map_set(&waiting, key, i);
+	}
+	for (uint32_t i = 0; fine && i < b->n_restores; i++) {
+		uint64_t key = b->restore[i].mate == ALIGN_NONE ? name(al, 1, i) : 0, head;
+
+		if (!key)
+			continue;
+		head = map_get(&waiting, key);
+		if (head == MAP_NONE || head == ALIGN_NONE)
+			continue;
+		a->restore[head].mate = i;
+		b->restore[i].mate = (uint32_t)head;
+		fine = map_set(&waiting, key, next[head]);
+	}
+	map_free(&waiting);
+	free(next);
+	return fine;
+}
+
+static bool pair_restores(struct alignment *al)
+{
+	if (al->mode == ALIGN_KEY)
+		return pair_restores_by(al, name_within_pair) && pair_restores_by(al, name_by_key);
+	if (!pair_restores_by(al, name_by_pair))
+		return false;
+	return al->mode != ALIGN_ORDER || pair_restores_by(al, name_before_first);
+}
+
+static void count_restores_alone(struct alignment *al)
+{
+	for (unsigned s = 0; s < 2; s++) {
+		al->restores_alone[s] = 0;
+		for (size_t i = 0; i < al->side[s].n_restores; i++)
+			al->restores_alone[s] += al->side[s].restore[i].mate == ALIGN_NONE;
+	}
+}
+
 static void count_pairs(struct alignment *al)
 {
 	al->aligned = al->mismatched = al->alone[0] = al->alone[1] = 0;
+	count_restores_alone(al);
 	for (unsigned s = 0; s < 2; s++) {
 		for (size_t i = 0; i < al->side[s].n_occurrences; i++) {
 			const struct align_occurrence *o = &al->side[s].occurrence[i];
@@ -462,6 +569,7 @@ static bool pair_as(struct alignment *al, enum align_mode mode)
 		fine = pair_by_order(al);
 	else
 		pair_by_slot(al);
+	fine = fine && pair_restores(al);
 	count_pairs(al);
 	return fine;
 }

@@ -22,6 +22,8 @@ struct align_ref { /* an event of one side */
 struct align_restore {
 	struct align_ref at;
 	uint32_t next;
+	uint32_t occurrence; /* that it follows, on its side */
+	uint32_t mate;       /* on the other side */
 };
 
 struct align_occurrence {
@@ -45,7 +47,8 @@ struct align_row {
 struct align_group { /* one pool of one rank, in both runs */
 	const char *rank, *pool;
 	const struct model_pool *layout[2]; /* NULL: absent on that side */
-	bool same_layout, steady[2];        /* steady: registered again only with the layout it had */
+	uint64_t donations[2];
+	bool same_layout, steady[2]; /* steady: registered again only with the layout it had */
 };
 
 struct align_side {
@@ -65,6 +68,7 @@ struct alignment {
 	size_t n_groups, n_rows, room_groups, room_rows;
 	struct map group_index, row_index;
 	uint64_t aligned, mismatched, alone[2]; /* donations paired; paired with another claim; without a mate */
+	uint64_t restores_alone[2];             /* restores without a mate */
 };
 
 /* 0, or -1: out of memory. */

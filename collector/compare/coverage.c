@@ -72,11 +72,13 @@ struct judge {
 	const struct model *model;
 	const struct coverage_ask *ask;
 	struct reasons *reasons;
+	size_t process;
 	char where[160]; /* "run A, host.123 (tp0.pp0.dp0)" */
 };
 
 static void name_place(struct judge *j, const struct model_process *p)
 {
+	j->process = (size_t)(p - j->model->process);
 	snprintf(j->where, sizeof j->where, "%s%s%sprocess %llu (%s)", *j->ask->run ? "run " : "", j->ask->run,
 		 *j->ask->run ? ", " : "", (unsigned long long)p->from->pid, safe(p->rank));
 }
@@ -87,20 +89,6 @@ static const char *run_name(const struct judge *j)
 
 	snprintf(text, sizeof text, *j->ask->run ? "run %s" : "this run%s", j->ask->run);
 	return text;
-}
-
-/* Whole fingerprints, or bare records, of one kind that the log holds. */
-static uint64_t committed_in_log(const struct model_process *p, uint32_t kind)
-{
-	uint64_t n = 0;
-
-	for (size_t i = 0; i < p->n_events; i++) {
-		const struct model_event *e = &p->event[i];
-
-		if (e->kind == kind && e->outcome == CTR_COMMITTED)
-			n += !e->wants_print || model_measured(p, e);
-	}
-	return n;
 }
 
 static void list_outcomes(const struct ctr_values *row, enum ctr_group group, char *out, size_t size)
@@ -115,49 +103,70 @@ static void list_outcomes(const struct ctr_values *row, enum ctr_group group, ch
 	}
 }
 
+/* How many of this probe's attempts were allowed to end so in this process. */
+static uint64_t excused(const struct judge *j, const struct ctr_values *row, unsigned outcome)
+{
+	const struct coverage_excuse *excuse = j->ask->excuse ? &j->ask->excuse[j->process] : NULL;
+	const struct ctr_snapshot *page = j->model->process[j->process].from->counters;
+
+	if (!excuse || (row != &page->row[CTR_ROW_DONATE] && row != &page->row[CTR_ROW_RESTORE]))
+		return 0;
+	return excuse->lost[row == &page->row[CTR_ROW_RESTORE]][outcome];
+}
+
 static void judge_losses(struct judge *j, const struct ctr_values *row, enum ctr_group group, enum reason_code code,
 			 const char *word)
 {
-	const struct coverage_excuse *excuse = j->ask->excuse;
+	bool lost = false;
 	char list[256];
 
-	if (row->group[group] <= (excuse ? excuse->lost[group] : 0))
+	for (unsigned o = 0; o < CTR_OUTCOME_COUNT && !lost; o++)
+		lost = ctr_outcome_group(o) == group && row->outcome[o] > excused(j, row, o);
+	if (!lost)
 		return;
 	list_outcomes(row, group, list, sizeof list);
 	reasons_add(j->reasons, code, "%s: %s %s %llu (%s)", j->where, row->name, word,
 		    (unsigned long long)row->group[group], list);
 }
 
-static void judge_row(struct judge *j, const struct model_process *p, const struct ctr_values *row, uint32_t kind)
+/* A probe that the question needs: its every loss counts. */
+static void judge_row(struct judge *j, const struct model_process *p, const struct ctr_values *row)
 {
-	uint64_t held = committed_in_log(p, kind), said = row->outcome[CTR_COMMITTED];
-
 	judge_losses(j, row, CTR_IN_SKIPPED, REASON_skipped_needed, "skipped");
 	judge_losses(j, row, CTR_IN_DROPPED, REASON_records_dropped, "dropped");
 	judge_losses(j, row, CTR_IN_ERRORS, REASON_skipped_needed, "errors");
-	if (row->in_flight)
-		reasons_add(j->reasons, REASON_in_flight_lost, "%s: %llu of %s %s", j->where,
-			    (unsigned long long)row->in_flight, row->name,
-			    p->from->state == PROCESS_RUNNING ? "are still in flight; wait for the run to end"
-							      : "never came back");
-	if (!row->reconciled)
-		reasons_add(j->reasons, REASON_counters_unreconciled, "%s: %s", j->where, row->name);
-	if (held >= said || !p->has_log)
-		return;
-	reasons_add(j->reasons, REASON_log_counters_disagree,
-		    "%s: the log holds %llu of the %llu %s that were committed", j->where, (unsigned long long)held,
-		    (unsigned long long)said, row->name);
+	if (row->in_flight && p->from->state == PROCESS_RUNNING)
+		reasons_add(j->reasons, REASON_not_finished, "%s: %llu of %s are in flight", j->where,
+			    (unsigned long long)row->in_flight, row->name);
+	else if (row->in_flight)
+		reasons_add(j->reasons, REASON_in_flight_lost, "%s: %llu of %s never came back", j->where,
+			    (unsigned long long)row->in_flight, row->name);
+}
+
+/* Any other: what was measured must have been written, or nobody knows what else was not. */
+static void judge_other_row(struct judge *j, const struct ctr_values *row, bool of_adapter)
+{
+	judge_losses(j, row, CTR_IN_DROPPED, REASON_records_dropped, "dropped");
+	if (of_adapter)
+		judge_losses(j, row, CTR_IN_SKIPPED, REASON_skipped_needed, "skipped");
+	else if (row->outcome[CTR_SKIPPED_DISK])
+		reasons_add(j->reasons, REASON_records_dropped, "%s: %s skipped %llu (%s)", j->where, row->name,
+			    (unsigned long long)row->outcome[CTR_SKIPPED_DISK], ctr_outcome_label(CTR_SKIPPED_DISK));
 }
 
 static void judge_log(struct judge *j, const struct model_process *p)
 {
 	const struct log_damage *d = &p->damage;
+	bool torn = d->torn_bytes && p->from->state != PROCESS_RUNNING;
 
 	/* The tail of a log that is being written may be a chunk on its way; the counters say what is committed. */
-	if (d->torn_bytes && p->from->state != PROCESS_RUNNING)
+	if (torn)
 		reasons_add(j->reasons, REASON_log_truncated, "%s: its last %llu bytes are no whole chunk", j->where,
 			    (unsigned long long)d->torn_bytes);
-	if ((d->bad_header && !d->torn_bytes) || d->bad_chunks || d->seq_gaps || d->bad_records || d->unknown_records)
+	if (d->other_process)
+		reasons_add(j->reasons, REASON_log_damaged, "%s: the log's header is that of another process",
+			    j->where);
+	if ((d->bad_header && !torn) || d->bad_chunks || d->seq_gaps || d->bad_records || d->unknown_records)
 		reasons_add(
 			j->reasons, REASON_log_damaged,
 			"%s: %s%llu bad chunks, %llu gaps, %llu records lost, %llu senseless and %llu unknown records",
@@ -178,10 +187,11 @@ static void judge_gone_log(struct judge *j, const struct model_process *p)
 {
 	const struct ctr_snapshot *page = p->from->counters;
 
-	if (!page || (!page->records_written && !page->row[CTR_ROW_DONATE].attempted))
-		return;
-	reasons_add(j->reasons, REASON_log_truncated, "%s: its log is gone; its page tells of %llu records", j->where,
-		    (unsigned long long)page->records_written);
+	if (page)
+		reasons_add(j->reasons, REASON_log_truncated, "%s: its log is gone; its page tells of %llu records",
+			    j->where, (unsigned long long)page->records_written);
+	else
+		reasons_add(j->reasons, REASON_log_truncated, "%s: there is no log", j->where);
 }
 
 static void judge_events_without_pool(struct judge *j, const struct model_process *p)
@@ -228,15 +238,55 @@ static bool core_rows_are_there(const struct ctr_snapshot *page)
 	return true;
 }
 
+/* What an adapter could not make sense of it did not report: nobody knows what is missing. */
+static void judge_adapters(struct judge *j, const struct ctr_snapshot *page)
+{
+	for (uint32_t i = CTR_CORE_ROW_COUNT; i < page->n_rows; i++) {
+		const struct ctr_values *row = &page->row[i];
+		char list[256];
+
+		if (row->kind != CTR_PROBE || !row->group[CTR_IN_ERRORS])
+			continue;
+		list_outcomes(row, CTR_IN_ERRORS, list, sizeof list);
+		reasons_add(j->reasons, REASON_adapter_error, "%s: %s: %llu of %llu (%s)", j->where, row->name,
+			    (unsigned long long)row->group[CTR_IN_ERRORS], (unsigned long long)row->attempted, list);
+	}
+}
+
+static bool is_needed(const struct judge *j, uint32_t row)
+{
+	switch (row) {
+	case CTR_ROW_DONATE:
+	case CTR_ROW_RESTORE:
+		return true;
+	case CTR_ROW_ALLOC:
+	case CTR_ROW_CLEAR:
+	case CTR_ROW_COPY:
+	case CTR_ROW_DISCARD:
+		return j->ask->slot_events;
+	default:
+		return false;
+	}
+}
+
+static void judge_rows(struct judge *j, const struct model_process *p, const struct ctr_snapshot *page)
+{
+	for (uint32_t r = 0; r < page->n_rows; r++) {
+		const struct ctr_values *row = &page->row[r];
+
+		if (row->kind != CTR_PROBE)
+			continue;
+		if (is_needed(j, r))
+			judge_row(j, p, row);
+		else
+			judge_other_row(j, row, r >= CTR_CORE_ROW_COUNT);
+		if (!row->reconciled)
+			reasons_add(j->reasons, REASON_counters_unreconciled, "%s: %s", j->where, row->name);
+	}
+}
+
 static void judge_process(struct judge *j, const struct model_process *p)
 {
-	static const struct {
-		enum ctr_core_row row;
-		enum log_event_kind kind;
-	} slot_rows[] = { { CTR_ROW_ALLOC, LOG_EV_ALLOC },
-			  { CTR_ROW_CLEAR, LOG_EV_CLEAR },
-			  { CTR_ROW_COPY, LOG_EV_COPY },
-			  { CTR_ROW_DISCARD, LOG_EV_DISCARD } };
 	const struct ctr_snapshot *page = p->from->counters;
 
 	name_place(j, p);
@@ -254,22 +304,47 @@ static void judge_process(struct judge *j, const struct model_process *p)
 			    j->where);
 		return;
 	}
-	judge_row(j, p, &page->row[CTR_ROW_DONATE], LOG_EV_DONATE);
-	judge_row(j, p, &page->row[CTR_ROW_RESTORE], LOG_EV_RESTORE);
-	for (size_t i = 0; j->ask->slot_events && i < sizeof slot_rows / sizeof slot_rows[0]; i++)
-		judge_row(j, p, &page->row[slot_rows[i].row], slot_rows[i].kind);
-	/* A log that was cut between two chunks looks whole by itself. */
-	if (p->has_log && p->records + p->damage.records_missing < page->records_written)
-		reasons_add(j->reasons, REASON_log_truncated, "%s: %llu records were written, %llu are there", j->where,
-			    (unsigned long long)page->records_written, (unsigned long long)p->records);
-	if (page->row[CTR_ROW_META_LOST].outcome[0])
-		reasons_add(j->reasons, REASON_records_dropped, "%s: %llu records about pools, graphs or regions",
-			    j->where, (unsigned long long)page->row[CTR_ROW_META_LOST].outcome[0]);
+	judge_rows(j, p, page);
+	audit_judge_agreement(&p->audit, p->from, j->where, j->reasons);
+	judge_adapters(j, page);
 	if (j->ask->launches)
 		judge_hooks(j, p);
 }
 
 /* ---- the run ---- */
+
+static bool says_its_rank(const struct model_process *p)
+{
+	for (uint32_t a = 0; a < p->n_axes; a++) {
+		if (p->axis[a].count > 0)
+			return true;
+	}
+	return false;
+}
+
+/* A process of which nothing was measured looks like one that is equal in both runs. */
+static void judge_silence(struct judge *j, const struct model_process *p)
+{
+	const struct ctr_snapshot *page = p->from->counters;
+	const struct ctr_values *donate = page ? &page->row[CTR_ROW_DONATE] : NULL;
+	char list[256];
+	size_t n = 0;
+
+	name_place(j, p);
+	if (!p->n_pools && says_its_rank(p))
+		reasons_add(j->reasons, REASON_probe_never_fired,
+			    "core.donate in %s, which said its rank and has no pool", j->where);
+	if (!donate || !donate->attempted || donate->outcome[CTR_COMMITTED])
+		return;
+	*list = 0;
+	for (unsigned o = 0; o < CTR_OUTCOME_COUNT && n < sizeof list; o++) {
+		if (donate->outcome[o])
+			n += (size_t)snprintf(list + n, sizeof list - n, "%s%s %llu", n ? ", " : "",
+					      ctr_outcome_label(o), (unsigned long long)donate->outcome[o]);
+	}
+	reasons_add(j->reasons, REASON_nothing_measured, "%s: of %llu donations none was recorded (%s)", j->where,
+		    (unsigned long long)donate->attempted, n ? list : "in flight");
+}
 
 static void judge_firing(struct judge *j)
 {
@@ -292,6 +367,7 @@ static void judge_firing(struct judge *j)
 			reasons_add(j->reasons, REASON_probe_never_fired, "core.donate in %s, which has a pool",
 				    j->where);
 		}
+		judge_silence(j, p);
 	}
 }
 
@@ -321,7 +397,7 @@ static void judge_expected(struct judge *j, const struct expect *expect)
 	free(probe);
 }
 
-/* An axis says how many ranks it has: each index must have recorded. */
+/* An axis says how many ranks it has: each index must have recorded, and each combination of them. */
 #define AXES_MAX 32
 
 struct axis_tally {
@@ -342,14 +418,13 @@ static struct axis_tally *tally_of(struct axis_tally *tally, size_t *n, const ch
 	return &tally[(*n)++];
 }
 
-static void judge_ranks(struct judge *j)
+static size_t tally_axes(const struct model *model, struct axis_tally *tally)
 {
-	struct axis_tally tally[AXES_MAX] = { { NULL, 0, 0 } };
 	struct map seen = { NULL, 0, 0 };
 	size_t n = 0;
 
-	for (size_t i = 0; i < j->model->n_processes; i++) {
-		const struct model_process *p = &j->model->process[i];
+	for (size_t i = 0; i < model->n_processes; i++) {
+		const struct model_process *p = &model->process[i];
 
 		for (uint32_t a = 0; a < p->n_axes; a++) {
 			struct axis_tally *t = tally_of(tally, &n, p->axis[a].name);
@@ -362,12 +437,87 @@ static void judge_ranks(struct judge *j)
 			map_set(&seen, key, 1);
 		}
 	}
-	for (size_t i = 0; i < n; i++) {
-		if (tally[i].count > 0 && tally[i].seen < (size_t)tally[i].count)
-			reasons_add(j->reasons, REASON_rank_missing, "%s has %zu of %d ranks of axis %s", run_name(j),
-				    tally[i].seen, tally[i].count, safe(tally[i].name));
+	map_free(&seen);
+	return n;
+}
+
+/* Which combination a process is; an axis that it does not name is at 0. 0: it names none that has a count, or an index
+ * that is not there. */
+static uint64_t combination(const struct model_process *p, struct axis_tally *tally, size_t n)
+{
+	uint64_t sum = 1;
+	bool any = false;
+
+	for (uint32_t a = 0; a < p->n_axes; a++) {
+		const struct axis_tally *t = tally_of(tally, &n, p->axis[a].name);
+
+		if (!t || t->count <= 0)
+			continue;
+		if (p->axis[a].index < 0 || p->axis[a].index >= t->count)
+			return 0;
+		any = true;
+		if (p->axis[a].index)
+			sum += log_mix64((uint64_t)(t - tally + 1) << 32 | (uint32_t)p->axis[a].index);
+	}
+	return any ? sum : 0;
+}
+
+static uint64_t count_combinations(const struct model *model, struct axis_tally *tally, size_t n)
+{
+	struct map seen = { NULL, 0, 0 };
+	uint64_t found = 0;
+
+	for (size_t i = 0; i < model->n_processes; i++) {
+		uint64_t key = combination(&model->process[i], tally, n);
+
+		if (!key || map_get(&seen, key) != MAP_NONE)
+			continue;
+		found += map_set(&seen, key, 1);
 	}
 	map_free(&seen);
+	return found;
+}
+
+static void judge_ranks(struct judge *j)
+{
+	struct axis_tally tally[AXES_MAX] = { { NULL, 0, 0 } };
+	size_t n = tally_axes(j->model, tally);
+	uint64_t wanted = 1, found;
+	bool missing = false;
+
+	for (size_t i = 0; i < n; i++) {
+		if (tally[i].count <= 0)
+			continue;
+		if (__builtin_mul_overflow(wanted, (uint64_t)tally[i].count, &wanted))
+			wanted = UINT64_MAX;
+		if (tally[i].seen >= (size_t)tally[i].count)
+			continue;
+		missing = true;
+		reasons_add(j->reasons, REASON_rank_missing, "%s has %zu of %d ranks of axis %s", run_name(j),
+			    tally[i].seen, tally[i].count, safe(tally[i].name));
+	}
+	found = count_combinations(j->model, tally, n);
+	if (!missing && n && found < wanted && wanted > 1)
+		reasons_add(j->reasons, REASON_rank_missing, "%s has %llu of the %llu combinations of its axes",
+			    run_name(j), (unsigned long long)found, (unsigned long long)wanted);
+}
+
+/* An adapter of which nothing fired was not loaded, or does not fit the server. */
+static void judge_named_adapters(struct judge *j)
+{
+	const struct manifest *manifest = &j->model->run.manifest;
+
+	for (size_t a = 0; a < manifest->n_adapters; a++) {
+		const struct manifest_adapter *adapter = &manifest->adapters[a];
+		uint64_t attempted = 0;
+
+		for (size_t p = 0; p < adapter->n_points; p++)
+			attempted |= run_counter(&j->model->run, adapter->points[p], NULL);
+		if (adapter->n_points && !attempted)
+			reasons_add(j->reasons, REASON_probe_never_fired, "adapter %s in %s: %s%s", safe(adapter->name),
+				    run_name(j), safe(adapter->points[0]),
+				    adapter->n_points > 1 ? " and its other probes" : "");
+	}
 }
 
 void coverage_judge(const struct model *model, const struct coverage_ask *ask, const struct options *options,
@@ -389,4 +539,5 @@ void coverage_judge(const struct model *model, const struct coverage_ask *ask, c
 	for (size_t i = 0; i < model->n_processes; i++)
 		judge_process(&j, &model->process[i]);
 	judge_ranks(&j);
+	judge_named_adapters(&j);
 }

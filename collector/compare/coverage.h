@@ -9,16 +9,17 @@
 #include "read/model.h"
 #include "reasons.h"
 
-/* Losses that the user has allowed (diff --allow-missing), by enum ctr_group, to be taken off the counters. */
+/* What the user has allowed to be missing (diff --allow-missing) of one process: donations [0] and restores [1] by their
+ * outcomes, to be taken off the counters. */
 struct coverage_excuse {
-	uint64_t lost[CTR_IN_ERRORS + 1];
+	uint64_t lost[2][CTR_OUTCOME_COUNT];
 };
 
 struct coverage_ask {
 	const char *run;  /* "A", "B", or "" where there is one run */
 	bool launches;    /* graph launches matter: an entry that we did not hook does too */
 	bool slot_events; /* alloc, clear, copy and discard matter as well as donations and restores */
-	const struct coverage_excuse *excuse; /* may be NULL */
+	const struct coverage_excuse *excuse; /* one a process; may be NULL */
 };
 
 void coverage_judge(const struct model *model, const struct coverage_ask *ask, const struct options *options,

@@ -9,6 +9,7 @@
 #include <regex.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "compare/coverage.h"
 #include "compare/judge.h"
@@ -64,6 +65,13 @@ void diff_row_name(const struct diff *diff, uint32_t row, char *out, size_t size
 		snprintf(out, size, "%s/%s/%lld", group->rank, group->pool, (long long)r->slot);
 }
 
+bool diff_pool_is_silent(const struct diff *diff, uint32_t group)
+{
+	const struct align_group *g = &diff->al.group[group];
+
+	return g->layout[0] && g->layout[1] && !g->donations[0] && !g->donations[1];
+}
+
 /* ---- what is missing may have been allowed ---- */
 
 static int mark_allowed(struct diff *diff, const struct options *options, struct error *err)
@@ -87,40 +95,79 @@ static int mark_allowed(struct diff *diff, const struct options *options, struct
 	return 0;
 }
 
-static void excuse_event(struct coverage_excuse *excuse, const struct model_event *e)
+static void excuse_event(struct coverage_excuse *excuse, const struct align_side *side, struct align_ref at)
 {
-	enum ctr_group group = ctr_outcome_group(e->outcome);
+	const struct model_event *e = align_event(side, at);
 
-	if (group != CTR_IN_COMMITTED && group != CTR_IN_FILTERED)
-		excuse->lost[group]++;
+	excuse[at.process].lost[e->kind == LOG_EV_RESTORE][e->outcome]++;
 }
 
-static struct coverage_excuse excuse_of(const struct diff *diff, unsigned s)
+/* What of each process's losses was allowed; the caller frees it. NULL: out of memory. */
+static struct coverage_excuse *excuse_of(const struct diff *diff, unsigned s)
 {
 	const struct align_side *side = &diff->al.side[s];
-	struct coverage_excuse excuse = { { 0 } };
+	struct coverage_excuse *excuse = calloc(side->model->n_processes + 1, sizeof *excuse);
 
-	for (size_t i = 0; i < side->n_occurrences; i++) {
+	for (size_t i = 0; excuse && i < side->n_occurrences; i++) {
 		const struct align_occurrence *o = &side->occurrence[i];
 
 		if (!diff->row[o->row].allowed)
 			continue;
 		if (o->at.event != ALIGN_NONE)
-			excuse_event(&excuse, align_event(side, o->at));
+			excuse_event(excuse, side, o->at);
 		for (uint32_t k = o->restore; k != ALIGN_NONE; k = side->restore[k].next)
-			excuse_event(&excuse, align_event(side, side->restore[k].at));
+			excuse_event(excuse, side, side->restore[k].at);
 	}
 	return excuse;
 }
 
 /* ---- reasons from the rows ---- */
 
-static bool alone_is_tolerated(const struct diff *diff, uint64_t alone)
-{
-	uint64_t all = diff->al.side[0].donations + diff->al.side[1].donations;
+/* What nobody allowed to be missing, and what of it found no mate, by side: donations and restores. */
+struct alone {
+	uint64_t donations[2], restores[2], all_donations[2], all_restores[2];
+};
 
-	/* By key the rest is listed, as long as 95 % of the workload found its mate. */
-	return diff->al.mode == ALIGN_KEY && alone * 20 <= all;
+static struct alone count_alone(const struct diff *diff)
+{
+	struct alone n = { { 0 }, { 0 }, { 0 }, { 0 } };
+
+	for (unsigned s = 0; s < 2; s++) {
+		const struct align_side *side = &diff->al.side[s];
+
+		for (size_t i = 0; i < side->n_occurrences; i++) {
+			const struct align_occurrence *o = &side->occurrence[i];
+
+			if (diff->row[o->row].allowed)
+				continue;
+			n.all_donations[s] += o->at.event != ALIGN_NONE;
+			n.donations[s] += o->at.event != ALIGN_NONE && o->mate == ALIGN_NONE;
+			n.all_restores[s] += o->n_restores;
+			for (uint32_t k = o->restore; k != ALIGN_NONE; k = side->restore[k].next)
+				n.restores[s] += side->restore[k].mate == ALIGN_NONE;
+		}
+	}
+	return n;
+}
+
+/* By key the rest is listed, as long as 95 % of each run's donations, and of its restores, found their mates. */
+static bool alone_is_tolerated(const struct diff *diff, const uint64_t alone[2], const uint64_t all[2])
+{
+	return !(alone[0] || alone[1]) ||
+	       (diff->al.mode == ALIGN_KEY && alone[0] <= all[0] / 20 && alone[1] <= all[1] / 20);
+}
+
+/* What a living process has not measured yet is not lost. */
+static bool row_still_runs(const struct diff *diff, const struct diff_row *row)
+{
+	for (unsigned s = 0; s < 2; s++) {
+		const struct model_process *p = row->has[s] ? align_process(&diff->al.side[s], row->shown[s]) : NULL;
+
+		if (p && p->from->state == PROCESS_RUNNING &&
+		    !model_measured(p, align_event(&diff->al.side[s], row->shown[s])))
+			return true;
+	}
+	return false;
 }
 
 static void reason_for_row(struct diff *diff, uint32_t index, bool tolerated)
@@ -148,8 +195,9 @@ static void reason_for_row(struct diff *diff, uint32_t index, bool tolerated)
 			    row->number);
 		break;
 	case ROW_TRUNCATED:
-		reasons_add(&diff->reasons, REASON_log_truncated, "%s: the fingerprint of occurrence %u is missing",
-			    name, row->number);
+		reasons_add(&diff->reasons, row_still_runs(diff, row) ? REASON_not_finished : REASON_log_truncated,
+			    "%s: the fingerprint of occurrence %u %s", name, row->number,
+			    row_still_runs(diff, row) ? "has not come" : "is missing");
 		break;
 	default:
 		break;
@@ -188,27 +236,79 @@ static void reasons_for_mismatches(struct diff *diff)
 			    (unsigned long long)diff->al.mismatched);
 }
 
-static void reasons_from_rows(struct diff *diff)
+/* A restore without a partner is held against its own run: that it is not what was donated there no tolerance covers. */
+static void judge_lone_restore(struct diff *diff, unsigned s, struct align_ref at, struct align_ref donation)
 {
-	uint64_t alone = 0;
-	bool tolerated;
+	const struct align_side *side = &diff->al.side[s];
+	const struct model_process *p = align_process(side, at);
+	const struct model_event *e = align_event(side, at), *d = align_event(side, donation);
 
-	for (unsigned s = 0; s < 2; s++) {
-		for (size_t i = 0; i < diff->al.side[s].n_occurrences; i++) {
-			const struct align_occurrence *o = &diff->al.side[s].occurrence[i];
-			alone += o->at.event != ALIGN_NONE && o->mate == ALIGN_NONE && !diff->row[o->row].allowed;
+	if (at.process != donation.process || !model_measured(p, e) || !model_measured(p, d))
+		return;
+	if (model_subject(p, d)->rollup == model_subject(p, e)->rollup &&
+	    model_subject(p, d)->digest == model_subject(p, e)->digest)
+		return;
+	reasons_add(&diff->reasons, REASON_lone_restore_differs,
+		    "run %c, %s/%s/%lld: restore %llu, of length %lld, does not hold what donation %llu did", "AB"[s],
+		    p -> rank, p -> pool[e->pool].name, (long long)e->slot, (unsigned long long)e->id,
+		    (long long)e->claimed_len, (unsigned long long)d->id);
+}
+
+/* A donation and a restore of it: of one slot, key and length. */
+static uint64_t donation_name(uint32_t row, const struct model_event *e)
+{
+	return log_mix64(log_mix64(log_mix64(row + 1ull) + e->key) + (uint64_t)e->claimed_len);
+}
+
+/* false: out of memory. */
+static bool judge_lone_restores(struct diff *diff, unsigned s)
+{
+	const struct align_side *side = &diff->al.side[s];
+	struct map latest = { NULL, 0, 0 };
+	bool fine = true;
+
+	for (uint32_t row = 0; row < diff->al.n_rows; row++) {
+		for (uint32_t i = diff->al.row[row].side[s].first; fine && i != ALIGN_NONE;
+		     i = side->occurrence[i].next) {
+			const struct align_occurrence *o = &side->occurrence[i];
+			const struct model_event *d = align_event(side, o->at);
+
+			if (d && !d->discarded)
+				fine = map_set(&latest, donation_name(row, d), i);
+			for (uint32_t k = o->restore; k != ALIGN_NONE; k = side->restore[k].next) {
+				struct align_ref at = side->restore[k].at;
+				uint64_t found = map_get(&latest, donation_name(row, align_event(side, at)));
+
+				if (side->restore[k].mate == ALIGN_NONE && found != MAP_NONE)
+					judge_lone_restore(diff, s, at, side->occurrence[found].at);
+			}
 		}
 	}
-	tolerated = alone_is_tolerated(diff, alone);
+	map_free(&latest);
+	return fine;
+}
+
+static bool reasons_from_rows(struct diff *diff)
+{
+	const struct alone n = count_alone(diff);
+	bool donations = alone_is_tolerated(diff, n.donations, n.all_donations);
+	bool restores = alone_is_tolerated(diff, n.restores, n.all_restores);
+	bool tolerated = donations && restores;
+
+	if (!judge_lone_restores(diff, 0) || !judge_lone_restores(diff, 1))
+		return false;
 	for (uint32_t i = 0; i < diff->al.n_rows; i++) {
 		if (diff->row[i].verdict != ROW_DIFFERS && !diff->row[i].allowed && diff_row_speaks(diff, i))
 			reason_for_row(diff, i, tolerated);
 	}
 	reasons_for_mismatches(diff);
-	/* A row that differs may hide a donation without a mate. */
-	if (alone && !tolerated && !diff->reasons.seen[REASON_slot_missing] &&
-	    !diff->reasons.seen[REASON_probe_never_fired])
-		reasons_add(&diff->reasons, REASON_slot_missing, "%llu donations", (unsigned long long)alone);
+	/* A row that differs, or that was lost, may hide what has no mate. */
+	if (!tolerated && !diff->reasons.seen[REASON_slot_missing] && !diff->reasons.seen[REASON_probe_never_fired])
+		reasons_add(&diff->reasons, REASON_slot_missing,
+			    "%llu donations and %llu restores of run A, %llu and %llu of run B",
+			    (unsigned long long)n.donations[0], (unsigned long long)n.restores[0],
+			    (unsigned long long)n.donations[1], (unsigned long long)n.restores[1]);
+	return true;
 }
 
 /* ---- the first divergence ---- */
@@ -306,13 +406,20 @@ static int judge(struct diff *diff, const struct options *options, struct error 
 		return -1;
 	}
 	for (unsigned s = 0; s < 2; s++) {
-		struct coverage_excuse excuse = excuse_of(diff, s);
-		struct coverage_ask ask = { .run = s ? "B" : "A", .launches = true, .excuse = &excuse };
+		struct coverage_excuse *excuse = excuse_of(diff, s);
+		struct coverage_ask ask = { .run = s ? "B" : "A", .launches = true, .excuse = excuse };
 
+		if (!excuse) {
+			error_set(err, "out of memory");
+			return -1;
+		}
 		coverage_judge(&diff->run[s], &ask, options, &diff->reasons);
+		free(excuse);
 	}
-	judge_sides(diff);
-	reasons_from_rows(diff);
+	if (!judge_sides(diff) || !reasons_from_rows(diff)) {
+		error_set(err, "out of memory");
+		return -1;
+	}
 	choose_suspect(diff);
 	find_first(diff);
 	reason_for_difference(diff);
@@ -334,11 +441,62 @@ static enum align_mode mode_asked(const struct options *options)
 	return ALIGN_AUTO;
 }
 
+static bool has_watched(const struct model *model)
+{
+	for (size_t i = 0; i < model->n_processes; i++) {
+		for (size_t k = 0; k < model->process[i].n_prints; k++) {
+			if (model->process[i].print[k].role == LOG_ROLE_WATCHED)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* The first row whose slot was not written where it should have been. ALIGN_NONE. */
+static uint32_t unwritten_row(const struct diff *diff)
+{
+	for (uint32_t i = 0; i < diff->al.n_rows; i++) {
+		for (uint32_t k = 0; k < diff->row[i].n_explain; k++) {
+			if (diff->row[i].explain[k].kind == EXPLAIN_ZERO ||
+			    diff->row[i].explain[k].kind == EXPLAIN_STALE)
+				return i;
+		}
+	}
+	return ALIGN_NONE;
+}
+
+bool diff_hint(const struct diff *diff, char *out, size_t size)
+{
+	uint32_t row = unwritten_row(diff);
+	const struct model_pool *pool;
+	long long slot;
+
+	if (row == ALIGN_NONE || has_watched(&diff->run[0]) || has_watched(&diff->run[1]))
+		return false;
+	pool = diff->al.group[diff->al.row[row].group].layout[diff->suspect];
+	slot = pool ? (long long)pool->first_slot : 0;
+	snprintf(out, size, "record again with --watch-slot %lld: a write that went to slot %lld would be seen there",
+		 slot, slot);
+	return true;
+}
+
+static bool is_one_folder(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 int diff_runs(struct diff *diff, const char *a, const char *b, const struct options *options, struct error *err)
 {
 	memset(diff, 0, sizeof *diff);
 	if (model_open(&diff->run[0], a, err) != 0)
 		return -1;
+	if (is_one_folder(a, b)) {
+		error_set(err, "'%s' and '%s' are one run, which cannot be compared with itself: record a second one",
+			  a, b);
+		goto fail;
+	}
 	if (model_open(&diff->run[1], b, err) != 0)
 		goto fail;
 	if (align_runs(&diff->al, &diff->run[0], &diff->run[1], mode_asked(options)) != 0)

@@ -98,6 +98,13 @@ bool diff_row_speaks(const struct diff *diff, uint32_t row);
 /* Whole RANK/POOL/SLOT, as --allow-missing sees it. */
 void diff_row_name(const struct diff *diff, uint32_t row, char *out, size_t size);
 
+/* A pool of both runs from which neither donated. */
+bool diff_pool_is_silent(const struct diff *diff, uint32_t group);
+
+/* What to record next, where the run could have told more. false: nothing. */
+#define DIFF_HINT_MAX 160
+bool diff_hint(const struct diff *diff, char *out, size_t size);
+
 /* explain.c: fills in planes and explanations of the rows that differ. 0, or -1 with *err set. */
 int explain_rows(struct diff *diff, struct error *err);
 

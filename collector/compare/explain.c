@@ -323,23 +323,35 @@ static int proof(const struct sighting *s)
 	return is_claim(s) ? 1 + (s->e->kind == LOG_EV_DONATE) : 0;
 }
 
+/* Whether the slot was allocated anew after the allocation `a`: what it held then proves nothing of this owner. */
+static bool allocated_again(const struct suspicion *c, const struct sighting *a)
+{
+	for (uint32_t i = a->at.event + 1; i < c->row->shown[c->wrong].event; i++) {
+		const struct model_event *e = &a->p->event[i];
+
+		if (e->kind == LOG_EV_ALLOC && e->pool == a->e->pool && e->slot == a->print->slot)
+			return true;
+	}
+	return false;
+}
+
 /* The latest earlier holder of the slot that had the same bytes. */
 static void explain_stale(struct suspicion *c)
 {
 	const struct find_question *q = answers(c, c->wrong);
-	struct sighting s, best = { .e = NULL };
-	bool since_alloc = false;
+	struct sighting s, best = { .e = NULL }, alloc = { .e = NULL };
 
 	for (size_t i = 0; i < q->n_matches; i++) {
 		if (!sighting_of(c->x, &q->match[i], &s) || !is_own_past(c, &s))
 			continue;
-		since_alloc |= s.e->kind == LOG_EV_ALLOC;
+		if (s.e->kind == LOG_EV_ALLOC && (!alloc.e || s.e->id > alloc.e->id))
+			alloc = s;
 		if (!best.e || proof(&s) > proof(&best) || (proof(&s) == proof(&best) && s.e->id > best.e->id))
 			best = s;
 	}
 	if (!best.e)
 		return;
-	explain(c, EXPLAIN_STALE, &best, since_alloc);
+	explain(c, EXPLAIN_STALE, &best, alloc.e && !allocated_again(c, &alloc));
 	if (is_claim(&best))
 		c->stale = best.e;
 }

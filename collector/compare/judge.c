@@ -81,24 +81,25 @@ static void row_take(struct diff_row *row, enum row_verdict verdict, const struc
 	row->shows_restore = restore;
 }
 
-/* Restores are part of the occurrence: what they say is added to it. */
-static void judge_restores(struct diff *diff, struct diff_row *row, struct align_occurrence *a,
-			   const struct align_occurrence *b)
+/* Restores are part of the occurrence: what they say is added to it. A pair of restores speaks on run A's side. */
+static void judge_restores(struct diff *diff, struct diff_row *row, unsigned s, struct align_occurrence *o)
 {
-	uint32_t i = a->restore, k = b->restore;
-
-	while (i != ALIGN_NONE || k != ALIGN_NONE) {
-		const struct align_restore *x = i == ALIGN_NONE ? NULL : &diff->al.side[0].restore[i];
-		const struct align_restore *y = k == ALIGN_NONE ? NULL : &diff->al.side[1].restore[k];
+	for (uint32_t i = o->restore; i != ALIGN_NONE; i = diff->al.side[s].restore[i].next) {
+		const struct align_restore *x = &diff->al.side[s].restore[i], *y = NULL;
 		enum row_verdict verdict = ROW_UNPAIRED;
 
-		if (x && y)
-			verdict = judge_events(diff, diff->al.row[a->row].group, x->at, y->at);
-		a->equal &= verdict == ROW_EQUAL;
-		a->differs |= verdict == ROW_DIFFERS;
-		row_take(row, verdict, x ? &x->at : NULL, y ? &y->at : NULL, a->number, true);
-		i = x ? x->next : ALIGN_NONE;
-		k = y ? y->next : ALIGN_NONE;
+		if (x->mate != ALIGN_NONE) {
+			if (s)
+				continue;
+			y = &diff->al.side[1].restore[x->mate];
+			verdict = judge_events(diff, diff->al.row[o->row].group, x->at, y->at);
+		} else if (!model_measured(align_process(&diff->al.side[s], x->at),
+					   align_event(&diff->al.side[s], x->at))) {
+			verdict = judge_unmeasured(diff, s, x->at);
+		}
+		o->equal &= verdict == ROW_EQUAL;
+		o->differs |= verdict == ROW_DIFFERS;
+		row_take(row, verdict, s ? NULL : &x->at, s ? &x->at : y ? &y->at : NULL, o->number, true);
 	}
 }
 
@@ -114,23 +115,24 @@ static void judge_pair(struct diff *diff, struct diff_row *row, struct align_occ
 	}
 	a->equal = verdict == ROW_EQUAL;
 	a->differs = verdict == ROW_DIFFERS;
-	judge_restores(diff, row, a, b);
+	judge_restores(diff, row, 0, a);
 	b->equal = a->equal;
 	b->differs = a->differs;
+	judge_restores(diff, row, 1, b);
+	a->equal = b->equal;
 }
 
 /* An occurrence without a mate: lost if it was not measured anyway. */
-static void judge_alone(struct diff *diff, struct diff_row *row, unsigned s, const struct align_occurrence *o)
+static void judge_alone(struct diff *diff, struct diff_row *row, unsigned s, struct align_occurrence *o)
 {
 	enum row_verdict verdict = ROW_UNPAIRED;
-	struct align_ref at = o->at;
-	bool restore = at.event == ALIGN_NONE;
 
-	if (restore)
-		at = diff->al.side[s].restore[o->restore].at;
-	if (!model_measured(align_process(&diff->al.side[s], at), align_event(&diff->al.side[s], at)))
-		verdict = judge_unmeasured(diff, s, at);
-	row_take(row, verdict, s ? NULL : &at, s ? &at : NULL, o->number, restore);
+	if (o->at.event != ALIGN_NONE) {
+		if (!model_measured(align_process(&diff->al.side[s], o->at), align_event(&diff->al.side[s], o->at)))
+			verdict = judge_unmeasured(diff, s, o->at);
+		row_take(row, verdict, s ? NULL : &o->at, s ? &o->at : NULL, o->number, false);
+	}
+	judge_restores(diff, row, s, o);
 }
 
 static void judge_row(struct diff *diff, uint32_t index)
@@ -147,7 +149,7 @@ static void judge_row(struct diff *diff, uint32_t index)
 			judge_pair(diff, row, o, &diff->al.side[1].occurrence[o->mate]);
 	}
 	for (uint32_t i = r->side[1].first; i != ALIGN_NONE; i = diff->al.side[1].occurrence[i].next) {
-		const struct align_occurrence *o = &diff->al.side[1].occurrence[i];
+		struct align_occurrence *o = &diff->al.side[1].occurrence[i];
 
 		if (o->mate == ALIGN_NONE)
 			judge_alone(diff, row, 1, o);

@@ -17,6 +17,6 @@ bool row_is_missing(enum row_verdict verdict);
 int judge_validity(struct diff *diff);
 
 /* valid.c: what one run has and the other lacks, and whether graphs wrote what was compared. */
-void judge_sides(struct diff *diff);
+bool judge_sides(struct diff *diff); /* false: out of memory */
 
 #endif

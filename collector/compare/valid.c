@@ -2,6 +2,7 @@
  *
  * valid.c: is this a comparison at all: the arms' promises, layouts, ranks, workloads, launches, probes.
  */
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,27 +10,96 @@
 #include "compare/judge.h"
 #include "print/print.h"
 
-static void judge_arm(struct diff *diff, unsigned s)
+/* The known arm that this one may have been meant to be: they differ in case, blanks, dashes and underscores only. NULL: it
+ * is a known one, or like none. */
+static const char *near_miss(const char *arm)
+{
+	static const char *const known[] = { "graph-on", "graph-off", "padded-eager", "graph-path-eager" };
+	static const char skipped[] = " \t\n\r\v\f_-";
+	const char *like = NULL;
+
+	for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+		const char *x = arm, *y = known[i];
+
+		if (strcmp(arm, known[i]) == 0)
+			return NULL;
+		for (;; x++, y++) {
+			x += strspn(x, skipped);
+			y += strspn(y, skipped);
+			if (!*x || !*y || tolower((unsigned char)*x) != *y)
+				break;
+		}
+		if (!*x && !*y)
+			like = known[i];
+	}
+	return like;
+}
+
+/* What an arm promises each rank that has a pool must have kept. */
+static void judge_promise(struct diff *diff, unsigned s, const struct model_process *p)
 {
 	const char *arm = diff_arm(diff, s);
+	const struct ctr_values *row = p->from->counters ? ctr_find(p->from->counters, "pool_graph_launches") : NULL;
+
+	/* Without a page nothing is known, and a page that is missing is a reason already. */
+	if (!row)
+		return;
+	if (arm_promise(arm) == ARM_PROMISES_LAUNCHES && p->n_pools && !row->outcome[0])
+		reasons_add(&diff->reasons, REASON_switch_had_no_effect,
+			    "run %c is %s, and rank %s (process %llu) launched no graph that touches a pool", "AB"[s],
+			    arm, p -> rank, (unsigned long long)p -> from -> pid);
+	if (arm_promise(arm) == ARM_PROMISES_NONE && row->outcome[0])
+		reasons_add(&diff->reasons, REASON_switch_had_no_effect,
+			    "run %c is %s, and rank %s (process %llu) launched graphs that touch a pool %llu times",
+			    "AB"[s], arm, p -> rank, (unsigned long long)p -> from -> pid,
+			    (unsigned long long)row -> outcome[0]);
+}
+
+static void judge_arm(struct diff *diff, unsigned s)
+{
+	const char *arm = diff_arm(diff, s), *like = arm ? near_miss(arm) : NULL;
+	size_t before = diff->reasons.seen[REASON_switch_had_no_effect];
 	uint64_t launches;
 
 	if (!arm) {
 		reasons_add(&diff->reasons, REASON_arm_unknown, "run %c", "AB"[s]);
 		return;
 	}
+	if (like)
+		reasons_add(&diff->reasons, REASON_arm_unknown, "run %c is '%s', which is nearly %s and is not",
+			    "AB"[s], arm, like);
 	if (arm_promise(arm) == ARM_PROMISES_NOTHING)
 		return;
-	/* Where no page could be read nothing is known, and a page that is missing is a reason already. */
-	if (!coverage_plain(&diff->run[s], "pool_graph_launches", &launches))
-		return;
-	if (arm_promise(arm) == ARM_PROMISES_LAUNCHES && !launches)
+	for (size_t i = 0; i < diff->run[s].n_processes; i++)
+		judge_promise(diff, s, &diff->run[s].process[i]);
+	/* Where there is no pool at all, no rank is named. */
+	if (arm_promise(arm) == ARM_PROMISES_LAUNCHES && diff->reasons.seen[REASON_switch_had_no_effect] == before &&
+	    coverage_plain(&diff->run[s], "pool_graph_launches", &launches) && !launches)
 		reasons_add(&diff->reasons, REASON_switch_had_no_effect,
 			    "run %c is %s, and no graph that touches a pool was launched", "AB"[s], arm);
-	if (arm_promise(arm) == ARM_PROMISES_NONE && launches)
-		reasons_add(&diff->reasons, REASON_switch_had_no_effect,
-			    "run %c is %s, and graphs that touch a pool were launched %llu times", "AB"[s], arm,
-			    (unsigned long long)launches);
+}
+
+/* A copy of a recording says nothing that the recording does not. */
+static bool is_same_process(const struct run_process *a, const struct run_process *b)
+{
+	if (a->pid != b->pid || a->starttime != b->starttime || a->life != b->life || strcmp(a->host, b->host) != 0)
+		return false;
+	/* Pids and start times begin anew with each boot. */
+	return !a->counters || !b->counters || a->counters->started_real_ns == b->counters->started_real_ns;
+}
+
+static void judge_copies(struct diff *diff)
+{
+	for (size_t i = 0; i < diff->run[0].n_processes; i++) {
+		const struct run_process *p = diff->run[0].process[i].from;
+
+		for (size_t k = 0; k < diff->run[1].n_processes; k++) {
+			if (is_same_process(p, diff->run[1].process[k].from))
+				reasons_add(&diff->reasons, REASON_same_process,
+					    "process %llu of %s, with one start time", (unsigned long long)p->pid,
+					    p->host);
+		}
+	}
 }
 
 static void judge_layouts(struct diff *diff)
@@ -145,26 +215,80 @@ static int judge_workload(struct diff *diff)
 	return 0;
 }
 
-/* In a run that promises launches, something of what was compared must have been written by one. */
-static void judge_launches(struct diff *diff)
+/* In a run that promises launches, something of what was compared of each rank must have been written by one. */
+static bool judge_launches_of(struct diff *diff, unsigned s)
+{
+	const struct align_side *side = &diff->al.side[s];
+	struct {
+		uint64_t compared, launched;
+	} *of = calloc(diff->run[s].n_processes + 1, sizeof *of);
+	bool fine = of != NULL;
+
+	for (size_t i = 0; of && i < side->n_occurrences; i++) {
+		const struct align_occurrence *o = &side->occurrence[i];
+
+		if (o->mate == ALIGN_NONE || o->at.event == ALIGN_NONE)
+			continue;
+		of[o->at.process].compared++;
+		of[o->at.process].launched += o->launched;
+	}
+	for (size_t i = 0; of && i < diff->run[s].n_processes; i++) {
+		if (of[i].compared && !of[i].launched)
+			reasons_add(&diff->reasons, REASON_no_launch_before_donation,
+				    "run %c (%s), rank %s: %llu donations compared", "AB"[s], diff_arm(diff, s),
+				    diff -> run[s].process[i].rank, (unsigned long long)of[i].compared);
+	}
+	free(of);
+	return fine;
+}
+
+static bool judge_launches(struct diff *diff)
 {
 	for (unsigned s = 0; s < 2; s++) {
-		bool compared = false, launched = false;
+		if (arm_promise(diff_arm(diff, s)) == ARM_PROMISES_LAUNCHES && !judge_launches_of(diff, s))
+			return false;
+	}
+	return true;
+}
 
-		if (arm_promise(diff_arm(diff, s)) != ARM_PROMISES_LAUNCHES)
+/* A pool that only one run donated from. Slots that may be missing do not count; a pool that is not there is a missing rank
+ * or another layout. */
+static void judge_silent_pools(struct diff *diff)
+{
+	uint32_t said = ALIGN_NONE;
+
+	for (uint32_t i = 0; i < diff->al.n_rows; i++) {
+		const struct align_row *r = &diff->al.row[i];
+		const struct align_group *g = &diff->al.group[r->group];
+		unsigned silent = g->donations[0] ? 1 : 0;
+
+		/* The rows of one pool follow each other. */
+		if (diff->row[i].allowed || r->group == said || !g->layout[0] || !g->layout[1])
 			continue;
-		for (size_t i = 0; i < diff->al.side[s].n_occurrences; i++) {
-			const struct align_occurrence *o = &diff->al.side[s].occurrence[i];
+		if (g->donations[silent] || !r->side[!silent].donations || !diff->al.side[silent].donations)
+			continue;
+		said = r->group;
+		reasons_add(&diff->reasons, REASON_probe_never_fired,
+			    "core.donate of pool %s/%s in run %c; run %c donated from it %llu times", g->rank, g->pool,
+			    "AB"[silent], "AB"[!silent], (unsigned long long)g -> donations[!silent]);
+	}
+}
 
-			if (o->mate == ALIGN_NONE || o->at.event == ALIGN_NONE)
-				continue;
-			compared = true;
-			launched |= o->launched;
-		}
-		if (compared && !launched)
-			reasons_add(&diff->reasons, REASON_no_launch_before_donation,
-				    "run %c (%s): %llu donations compared", "AB"[s], diff_arm(diff, s),
-				    (unsigned long long)diff -> measured);
+/* What was left out was left out alike. Padded rows follow the batch, which the arms may pad differently. */
+static void judge_filtered(struct diff *diff)
+{
+	static const enum ctr_outcome outcomes[] = { CTR_FILTERED_PAUSED, CTR_FILTERED_ADAPTER };
+	static const char *const probes[] = { "core.donate", "core.restore" };
+
+	for (size_t i = 0; i < 4; i++) {
+		enum ctr_outcome outcome = outcomes[i % 2];
+		struct coverage_sum a = coverage_sum(&diff->run[0], probes[i / 2]);
+		struct coverage_sum b = coverage_sum(&diff->run[1], probes[i / 2]);
+
+		if (a.outcome[outcome] != b.outcome[outcome])
+			reasons_add(&diff->reasons, REASON_filtered_differs, "%s (%s): %llu in run A, %llu in run B",
+				    probes[i / 2], ctr_outcome_label(outcome), (unsigned long long)a.outcome[outcome],
+				    (unsigned long long)b.outcome[outcome]);
 	}
 }
 
@@ -184,9 +308,8 @@ static void judge_probes(struct diff *diff)
 		for (unsigned s = 0; s < 2; s++) {
 			/* core.donate is said of each run by itself */
 			if (!fired[s] && fired[!s] && strcmp(probe[i], "core.donate") != 0 && diff->run[s].n_processes)
-				reasons_add(&diff->reasons, REASON_probe_never_fired,
-					    "%s in run %c, and %llu times in run %c", probe[i], "AB"[s],
-					    (unsigned long long)fired[!s], "AB"[!s]);
+				reasons_add(&diff->reasons, REASON_probe_never_fired, "%s: 0 in run %c, %llu in run %c",
+					    probe[i], "AB"[s], (unsigned long long)fired[!s], "AB"[!s]);
 		}
 	}
 	free(probe);
@@ -194,6 +317,7 @@ static void judge_probes(struct diff *diff)
 
 int judge_validity(struct diff *diff)
 {
+	judge_copies(diff);
 	for (unsigned s = 0; s < 2; s++)
 		judge_arm(diff, s);
 	judge_layouts(diff);
@@ -203,9 +327,11 @@ int judge_validity(struct diff *diff)
 	return 0;
 }
 
-void judge_sides(struct diff *diff)
+bool judge_sides(struct diff *diff)
 {
 	judge_probes(diff);
+	judge_filtered(diff);
+	judge_silent_pools(diff);
 	judge_ranks(diff);
-	judge_launches(diff);
+	return judge_launches(diff);
 }

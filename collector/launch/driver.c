@@ -15,6 +15,7 @@
 #include "launch/driver.h"
 
 #define PROBE_SECONDS 60
+#define STAND_IN      "slotprobe CPU driver" /* what the device of our stand-in is called */
 
 /* The oldest ISA and target that slotprobe's own kernel is built for. */
 static const char ptx[] =
@@ -123,6 +124,7 @@ static void ask(struct driver_report *report, const char *library)
 		fails(report, &c, result ? "asking for device 0" : "there is no device: cuDeviceGetCount", result);
 		return;
 	}
+	report->stand_in = !strncmp(report->device, STAND_IN, sizeof(report->device));
 	report->ptx = load_ptx(&c, device);
 	report->state = DRIVER_WORKS;
 }

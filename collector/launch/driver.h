@@ -5,6 +5,8 @@
 #ifndef COLLECTOR_DRIVER_H
 #define COLLECTOR_DRIVER_H
 
+#include <stdbool.h>
+
 enum driver_state {
 	DRIVER_WORKS,
 	DRIVER_ABSENT, /* no libcuda.so.1 */
@@ -16,7 +18,8 @@ struct driver_report {
 	char driver[64];  /* "CUDA 13.0" */
 	char device[128]; /* of ordinal 0 */
 	int devices;
-	int ptx; /* result of loading PTX of the oldest kind that slotprobe embeds: 0 works, else a CUresult */
+	bool stand_in; /* it works, and it is slotprobe's own CPU stand-in: no CUDA driver */
+	int ptx;       /* result of loading PTX of the oldest kind that slotprobe embeds: 0 works, else a CUresult */
 	char problem[256];
 };
 

@@ -18,8 +18,9 @@ static json_t *invariant_json(const struct check *check, unsigned i)
 		const struct model_process *p = &check->model.process[x->process];
 
 		json_array_append_new(
-			examples, json_pack("{s:o, s:o}", "event", event_json(p, &p->event[x->event]), "against",
-					    x->other == MODEL_NONE ? json_null() : event_json(p, &p->event[x->other])));
+			examples, json_pack("{s:o, s:o, s:o}", "event", event_json(p, &p->event[x->event]), "against",
+					    x->other == MODEL_NONE ? json_null() : event_json(p, &p->event[x->other]),
+					    "callsite", callsite_json(p, p->event[x->event].callsite)));
 	}
 	return json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o}", "name", row->name, "code", reason_rows[row->code].code,
 			 "text", row->text, "state", state, "checked",

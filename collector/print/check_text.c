@@ -18,6 +18,8 @@ static void print_examples(FILE *f, const struct check *check, const struct chec
 		if (x->other != MODEL_NONE)
 			fprintf(f, ", against %s", event_text(&p->event[x->other]));
 		fputc('\n', f);
+		if (!i)
+			callsite_print(f, p, e->callsite, CALLSITE_FRAMES, "          ");
 	}
 	if (r->broken > r->n_examples)
 		fprintf(f, "      and %" PRIu64 " more\n", r->broken - r->n_examples);

@@ -35,6 +35,14 @@ const char *run_driver(const struct model *model); /* "CUDA 13.0"; NULL: unknown
 const char *run_device(const struct model *model); /* NULL: unknown */
 
 json_t *slot_json(int64_t slot); /* null when it never came back from the device */
+/* The call site's frames, innermost first: at most `most` lines, "INDENTat SYMBOL (MODULE+0xOFFSET)"; nothing is printed for
+ * a site that is not known. */
+void callsite_print(FILE *f, const struct model_process *process, uint32_t callsite, uint32_t most, const char *indent);
+json_t *callsite_json(const struct model_process *process, uint32_t callsite); /* its frames; null: not known */
+/* How many events of each kind came from there; kinds without one are left out. */
+void callsite_count(const struct model_process *process, uint32_t callsite, uint64_t n[LOG_EV_KIND_COUNT]);
+#define CALLSITE_FRAMES 3 /* that stand beside an event */
+
 /* {process, id, kind, rank, pool, slot, claimed_len, key, step, t_ns} */
 json_t *event_json(const struct model_process *process, const struct model_event *event);
 /* "donate 7 of slot 3 (length 64, step 12)" in a rotating buffer */

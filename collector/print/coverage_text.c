@@ -22,6 +22,31 @@ static void list_why(const struct coverage_sum *sum, char *out, size_t size)
 	}
 }
 
+/* Every run has its row where one of them has. Adapters' own points are shown when they never fired: that is what they
+ * are there for. */
+static bool is_worth_a_row(const struct model *models, size_t n_models, const char *probe)
+{
+	if (strncmp(probe, "core.", 5) != 0 || strcmp(probe, "core.donate") == 0 ||
+	    strcmp(probe, "core.graph_launch") == 0)
+		return true;
+	for (size_t m = 0; m < n_models; m++) {
+		if (coverage_sum(&models[m], probe).attempted)
+			return true;
+	}
+	return false;
+}
+
+/* No launch is what some arms promise. */
+static const char *why_silent(const struct model *model, const char *probe, char *out, size_t size)
+{
+	const char *arm = model->run.manifest.arm;
+
+	if (strncmp(probe, "core.graph_", 11) != 0 || arm_promise(arm) != ARM_PROMISES_NONE)
+		return "never fired";
+	snprintf(out, size, "none, as %s promises", safe(arm));
+	return out;
+}
+
 void coverage_print_text(FILE *f, const struct model *models, size_t n_models, bool color)
 {
 	struct table *table =
@@ -30,26 +55,23 @@ void coverage_print_text(FILE *f, const struct model *models, size_t n_models, b
 	const char **probe = coverage_probes(models, n_models, &n);
 
 	for (size_t i = 0; i < n; i++) {
-		for (size_t m = 0; m < n_models; m++) {
+		for (size_t m = 0; m < n_models && is_worth_a_row(models, n_models, probe[i]); m++) {
 			struct coverage_sum sum = coverage_sum(&models[m], probe[i]);
 			const char *run = n_models == 1 ? "" : m ? "B  " : "A  ";
-			char why[512];
+			char why[512], silent[256];
 
 			if (!sum.processes) {
 				table_row(table, "%s%s|not there|||||||%s", run, safe(probe[i]), "");
 				continue;
 			}
-			/* Adapters' own points are shown when they never fired: that is what they are there for. */
-			if (!sum.attempted && strncmp(probe[i], "core.", 5) == 0 &&
-			    strcmp(probe[i], "core.donate") != 0 && strcmp(probe[i], "core.graph_launch") != 0)
-				continue;
 			list_why(&sum, why, sizeof why);
 			table_row(table,
 				  "%s%s|%" PRIu64 "|%" PRIu64 "|%" PRIu64 "|%" PRIu64 "|%" PRIu64 "|%" PRIu64
 				  "|%" PRIu64 "|%s%s",
 				  run, safe(probe[i]), sum.attempted, sum.group[CTR_IN_COMMITTED],
 				  sum.group[CTR_IN_FILTERED], sum.group[CTR_IN_SKIPPED], sum.group[CTR_IN_DROPPED],
-				  sum.group[CTR_IN_ERRORS], sum.in_flight, sum.attempted ? "" : "never fired", why);
+				  sum.group[CTR_IN_ERRORS], sum.in_flight,
+				  sum.attempted ? "" : why_silent(&models[m], probe[i], silent, sizeof silent), why);
 		}
 	}
 	free(probe);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compare/coverage.h"
 #include "print/compare.h"
 
 #define DIFF_SCHEMA 1
@@ -118,6 +119,7 @@ static json_t *first_json(const struct diff *diff)
 	object = event_json(p, e);
 	json_object_set_new(object, "run", json_string(run_name(diff->suspect)));
 	json_object_set_new(object, "occurrence", json_count(diff->row[diff->first_row].number));
+	json_object_set_new(object, "callsite", callsite_json(p, e->callsite));
 	step = model_step(p, e->step);
 	json_object_set_new(object, "batch", step ? json_integer(step->batch) : json_null());
 	json_object_set_new(object, "padded", step ? json_integer(step->padded) : json_null());
@@ -150,6 +152,45 @@ static json_t *patterns_json(const struct patterns *p)
 	return object;
 }
 
+static json_t *hints_json(const struct diff *diff)
+{
+	json_t *hints = json_array();
+	char text[DIFF_HINT_MAX];
+
+	if (diff_hint(diff, text, sizeof text))
+		json_array_append_new(hints, json_text(text));
+	return hints;
+}
+
+static json_t *silent_pools_json(const struct diff *diff)
+{
+	json_t *pools = json_array();
+
+	for (uint32_t i = 0; i < diff->al.n_groups; i++) {
+		if (diff_pool_is_silent(diff, i))
+			json_array_append_new(pools, json_pack("{s:o, s:o}", "rank", json_text(diff->al.group[i].rank),
+							       "pool", json_text(diff->al.group[i].pool)));
+	}
+	return pools;
+}
+
+/* Donations that were attempted and left out on purpose; null: no page tells. */
+static json_t *not_recorded_json(const struct diff *diff)
+{
+	json_t *runs = json_array();
+
+	for (unsigned s = 0; s < 2; s++) {
+		struct coverage_sum sum = coverage_sum(&diff->run[s], "core.donate");
+
+		json_array_append_new(
+			runs, sum.processes ? json_pack("{s:o, s:o, s:o}", "attempted", json_count(sum.attempted),
+							"paused", json_count(sum.outcome[CTR_FILTERED_PAUSED]),
+							"adapter", json_count(sum.outcome[CTR_FILTERED_ADAPTER]))
+					    : json_null());
+	}
+	return runs;
+}
+
 json_t *diff_json(const struct diff *diff)
 {
 	json_t *all = json_object(), *slots = json_array();
@@ -175,6 +216,9 @@ json_t *diff_json(const struct diff *diff)
 				      "not_proven", json_count(diff->summary.not_proven)));
 	json_object_set_new(all, "first_divergence", first_json(diff));
 	json_object_set_new(all, "patterns", patterns_json(&diff->patterns));
+	json_object_set_new(all, "hints", hints_json(diff));
+	json_object_set_new(all, "not_recorded", not_recorded_json(diff));
+	json_object_set_new(all, "pools_without_donations", silent_pools_json(diff));
 	json_object_set_new(all, "slots", slots);
 	return all;
 }

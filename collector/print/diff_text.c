@@ -6,10 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compare/coverage.h"
 #include "print/compare.h"
 #include "verbs.h"
 
-#define ROWS_SHOWN 24
+#define ROWS_SHOWN 8
 
 static const char *arm_text(const struct diff *diff, unsigned s)
 {
@@ -38,26 +39,86 @@ static void print_verdict(FILE *f, const struct diff *diff, bool color)
 		diff->al.side[1].donations);
 }
 
-/* "  why: zero in 6 slots, misplaced in 6" */
-static void print_kinds(FILE *f, const struct diff *diff)
+/* What the verdict does not speak of, beside it. */
+static void print_left_out(FILE *f, const struct diff *diff)
 {
-	const char *gap = "  why: ";
+	for (unsigned s = 0; s < 2; s++) {
+		struct coverage_sum sum = coverage_sum(&diff->run[s], "core.donate");
+		uint64_t paused = sum.outcome[CTR_FILTERED_PAUSED], adapter = sum.outcome[CTR_FILTERED_ADAPTER];
+
+		if (!paused && !adapter)
+			continue;
+		fprintf(f, "  run %c: %" PRIu64 " of %" PRIu64 " donations were not recorded (", "AB"[s],
+			paused + adapter, sum.attempted);
+		if (paused)
+			fprintf(f, "%s %" PRIu64, ctr_outcome_label(CTR_FILTERED_PAUSED), paused);
+		if (adapter)
+			fprintf(f, "%s%s %" PRIu64, paused ? ", " : "", ctr_outcome_label(CTR_FILTERED_ADAPTER),
+				adapter);
+		fprintf(f, ")\n");
+	}
+	for (uint32_t i = 0; i < diff->al.n_groups; i++) {
+		if (diff_pool_is_silent(diff, i))
+			fprintf(f, "  pool %s/%s: no donation in either run\n", safe(diff->al.group[i].rank),
+				safe(diff->al.group[i].pool));
+	}
+}
+
+/* The kinds of a row's explanations, as bits. */
+static uint32_t kinds_of(const struct diff_row *row)
+{
+	uint32_t kinds = 0;
+
+	for (uint32_t k = 0; k < row->n_explain; k++)
+		kinds |= 1u << row->explain[k].kind;
+	return kinds;
+}
+
+/* "zero in 6 slots, misplaced in 4 slots", of the differing rows but for the first `skip` of them. */
+static bool print_kinds(FILE *f, const struct diff *diff, const char *before, uint64_t skip)
+{
+	const char *gap = before;
 
 	for (int kind = 0; kind < EXPLAIN_KIND_COUNT; kind++) {
-		uint64_t n = 0;
+		uint64_t n = 0, seen = 0;
 
 		for (uint32_t i = 0; i < diff->al.n_rows; i++) {
-			for (uint32_t k = 0; k < diff->row[i].n_explain; k++)
-				n += (int)diff->row[i].explain[k].kind == kind;
+			if (diff->row[i].verdict == ROW_DIFFERS && seen++ >= skip)
+				n += kinds_of(&diff->row[i]) >> kind & 1;
 		}
 		if (!n)
 			continue;
-		fprintf(f, "%s%s in %" PRIu64 " slot%s", gap, explain_kind_name((enum explain_kind)kind), n,
-			n == 1 ? "" : "s");
+		fprintf(f, "%s%s in %s", gap, explain_kind_name((enum explain_kind)kind),
+			amount_of(n, "slot", "slots"));
 		gap = ", ";
 	}
-	if (*gap == ',')
-		fputc('\n', f);
+	return gap != before;
+}
+
+/* Two slots and more, and all of them have the same explanations. */
+static bool is_one_cause(const struct diff *diff)
+{
+	uint32_t kinds = 0;
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < diff->al.n_rows; i++) {
+		if (diff->row[i].verdict != ROW_DIFFERS)
+			continue;
+		if (n++ && kinds_of(&diff->row[i]) != kinds)
+			return false;
+		kinds = kinds_of(&diff->row[i]);
+	}
+	return n > 1 && kinds && !(kinds >> EXPLAIN_UNKNOWN & 1);
+}
+
+static void print_why(FILE *f, const struct diff *diff)
+{
+	char hint[DIFF_HINT_MAX];
+
+	if (print_kinds(f, diff, "  why: ", 0))
+		fputs(is_one_cause(diff) ? ": one cause for all\n" : "\n", f);
+	if (diff_hint(diff, hint, sizeof hint))
+		fprintf(f, "  hint: %s\n", hint);
 }
 
 /* What the differences share, and the equal donations do not. */
@@ -123,8 +184,8 @@ static void print_explanation(FILE *f, const struct diff *diff, const struct exp
 				event_run, event_text(e));
 		break;
 	case EXPLAIN_WRONG_LENGTH:
-		fprintf(f, "run %c holds the state of %" PRId64 " tokens: run %c, %s\n", run, e->claimed_len, event_run,
-			event_text(e));
+		fprintf(f, "run %c holds the state of %" PRId64 " tokens: run %c, %s\n", run, e ? e->claimed_len : -1,
+			event_run, e ? event_text(e) : "?");
 		break;
 	default:
 		fprintf(f, "the bytes were found nowhere else in either run\n");
@@ -167,7 +228,7 @@ static void print_planes(FILE *f, const struct diff *diff, uint32_t index)
 	const struct model_event *e = align_event(&diff->al.side[0], row->shown[0]);
 	const struct model_pool *pool = &process_of(diff, 0, row->shown[0])->pool[e->pool];
 
-	if (row->rollup_alone) {
+	if (row->rollup_alone || !pool->plane) {
 		fprintf(f, "      the roll-up differs and no plane does: one of the records is damaged\n");
 		return;
 	}
@@ -223,6 +284,7 @@ static void print_first(FILE *f, const struct diff *diff, bool color)
 			: step->mode == 1 ? ", eager"
 					  : "");
 	fputc('\n', f);
+	callsite_print(f, p, e->callsite, CALLSITE_FRAMES, "    ");
 	if (diff->has_last_equal)
 		fprintf(f, "  last equal before it: %s\n",
 			event_text(align_event(side, side->occurrence[diff->last_equal].at)));
@@ -241,8 +303,11 @@ static void print_rows(FILE *f, const struct diff *diff, bool color)
 		if (shown++ < ROWS_SHOWN)
 			print_row(f, diff, i, color);
 	}
-	if (shown > ROWS_SHOWN)
-		fprintf(f, "  and %" PRIu64 " more; --json lists them all\n", shown - ROWS_SHOWN);
+	if (shown <= ROWS_SHOWN)
+		return;
+	fprintf(f, "  and %s", amount_of(shown - ROWS_SHOWN, "more slot", "more slots"));
+	print_kinds(f, diff, ": ", ROWS_SHOWN);
+	fprintf(f, "; --json lists them all\n");
 }
 
 /* Rows that were not compared, a line for each verdict. */
@@ -272,7 +337,8 @@ static void print_others(FILE *f, const struct diff *diff)
 void diff_print_text(FILE *f, const struct diff *diff, bool color)
 {
 	print_verdict(f, diff, color);
-	print_kinds(f, diff);
+	print_left_out(f, diff);
+	print_why(f, diff);
 	print_patterns(f, &diff->patterns);
 	print_runs(f, diff);
 	print_others(f, diff);

@@ -49,6 +49,37 @@ json_t *json_text(const char *text)
 	return text ? json_text_n(text, strlen(text)) : json_null();
 }
 
+static json_t *escaped_object(const json_t *value)
+{
+	json_t *copy = json_object(), *name;
+	const char *key;
+	json_t *part;
+
+	json_object_foreach((json_t *)value, key, part)
+	{
+		name = json_text(key);
+		json_object_set_new(copy, json_is_string(name) ? json_string_value(name) : "?", json_escaped(part));
+		json_decref(name);
+	}
+	return copy;
+}
+
+json_t *json_escaped(const json_t *value)
+{
+	json_t *copy;
+
+	if (json_is_string(value))
+		return json_text_n(json_string_value(value), json_string_length(value));
+	if (json_is_object(value))
+		return escaped_object(value);
+	if (!json_is_array(value))
+		return json_deep_copy(value);
+	copy = json_array();
+	for (size_t i = 0; i < json_array_size(value); i++)
+		json_array_append_new(copy, json_escaped(json_array_get(value, i)));
+	return copy;
+}
+
 int json_print(FILE *f, const json_t *value)
 {
 	if (json_dumpf(value, f, JSON_INDENT(2) | JSON_ENCODE_ANY))

@@ -57,9 +57,11 @@ json_t *json_count(uint64_t value);                 /* integer; what no json_int
 json_t *json_number(double value);                  /* NaN and infinities as texts: "nan", "inf", "-inf" */
 json_t *json_text(const char *text);                /* escaped like text_safe; NULL gives null */
 json_t *json_text_n(const char *text, size_t most); /* text that need not be terminated */
+json_t *json_escaped(const json_t *value);          /* a copy whose texts and names are escaped; NULL: no memory */
 int json_print(FILE *f, const json_t *value);       /* indented, in the order of insertion, a newline at the end */
 
 /* ---- amounts for people ---- */
-const char *amount_bytes(uint64_t bytes); /* "1.5 MiB", in a rotating buffer */
+const char *amount_bytes(uint64_t bytes);                             /* "1.5 MiB", in a rotating buffer */
+const char *amount_of(uint64_t n, const char *one, const char *many); /* "1 log", "2 logs"; rotating */
 
 #endif

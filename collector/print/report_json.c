@@ -4,89 +4,15 @@
  * report_text.c.
  */
 #include <string.h>
-#include <time.h>
 
 #include "print/compare.h"
+#include "print/process_json.h"
 
 #define REPORT_SCHEMA 1
-
-/* ---- the fields of status ---- */
-
-static const char *state_of(const struct run *run)
-{
-	bool killed = false, unknown = run->n_processes == 0;
-
-	for (size_t i = 0; i < run->n_processes; i++) {
-		if (run->processes[i].state == PROCESS_RUNNING)
-			return "running";
-		killed |= run->processes[i].state == PROCESS_KILLED;
-		unknown |= run->processes[i].state == PROCESS_UNKNOWN;
-	}
-	if (run->manifest.ended)
-		return "ended";
-	return killed ? "killed" : unknown ? "unknown" : "ended";
-}
-
-static json_t *heartbeat_json(const struct run_process *p)
-{
-	struct timespec now;
-
-	if (!p->counters || p->state != PROCESS_RUNNING || clock_gettime(CLOCK_MONOTONIC, &now) != 0)
-		return json_null();
-	return json_real((double)((int64_t)((uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec -
-					    p->counters->heartbeat_ns)) /
-			 1e9);
-}
-
-static json_t *group_json(const struct ctr_values *row, enum ctr_group group)
-{
-	json_t *object = json_object();
-
-	for (unsigned o = 0; o < CTR_OUTCOME_COUNT; o++) {
-		if (ctr_outcome_group(o) == group)
-			json_object_set_new(object, ctr_outcome_label(o), json_count(row->outcome[o]));
-	}
-	return object;
-}
-
-static json_t *probes_json(const struct ctr_snapshot *page)
-{
-	json_t *probes = json_array();
-
-	for (uint32_t i = 0; i < page->n_rows; i++) {
-		const struct ctr_values *row = &page->row[i];
-
-		if (row->kind != CTR_PROBE)
-			continue;
-		json_array_append_new(
-			probes,
-			json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name", json_text(row->name), "attempted",
-				  json_count(row->attempted), "committed", json_count(row->group[CTR_IN_COMMITTED]),
-				  "filtered", json_count(row->group[CTR_IN_FILTERED]), "skipped",
-				  group_json(row, CTR_IN_SKIPPED), "dropped", group_json(row, CTR_IN_DROPPED), "errors",
-				  json_count(row->group[CTR_IN_ERRORS]), "in_flight", json_count(row->in_flight)));
-	}
-	return probes;
-}
 
 static json_t *filled(const char *text)
 {
 	return text && *text ? json_text(text) : json_null();
-}
-
-static json_t *process_json(const struct model_process *p)
-{
-	const struct run_process *from = p->from;
-	const struct ctr_snapshot *page = from->counters;
-
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "host", json_text(from->host),
-			 "pid", json_count(from->pid), "comm", filled(from->comm), "rank", json_text(p->rank), "driver",
-			 filled(from->driver), "state", process_state_name(from->state), "recording",
-			 page ? json_boolean(page->recording) : json_null(), "level",
-			 page ? json_text(ctr_level_name(page->level)) : json_null(), "label",
-			 page ? filled(page->label) : json_null(), "bytes",
-			 page ? json_count(page->bytes_written) : json_null(), "heartbeat_age_s", heartbeat_json(from),
-			 "probes", page ? probes_json(page) : json_null());
 }
 
 /* ---- pools, slots, graphs, call sites ---- */
@@ -212,15 +138,16 @@ static json_t *graphs_json(const struct model *model)
 	return graphs;
 }
 
-static json_t *frames_json(const struct model_process *p, const struct model_callsite *site)
+/* {KIND: how many events of it} */
+static json_t *kinds_json(const uint64_t *n)
 {
-	json_t *frames = json_array();
+	json_t *kinds = json_object();
 
-	for (uint32_t i = 0; i < site->n_frames; i++)
-		json_array_append_new(frames, json_pack("{s:o, s:o, s:o}", "symbol", json_text(site->symbol[i]),
-							"module", json_text(model_module(p, site->frame[i].module)),
-							"offset", json_hex(site->frame[i].offset)));
-	return frames;
+	for (uint32_t kind = 0; kind < LOG_EV_KIND_COUNT; kind++) {
+		if (n[kind])
+			json_object_set_new(kinds, model_event_name(kind), json_count(n[kind]));
+	}
+	return kinds;
 }
 
 static json_t *callsites_json(const struct model *model)
@@ -231,15 +158,16 @@ static json_t *callsites_json(const struct model *model)
 		const struct model_process *p = &model->process[i];
 
 		for (size_t k = 0; k < p->n_callsites; k++) {
-			uint64_t events = 0;
+			uint64_t n[LOG_EV_KIND_COUNT], events = 0;
 
-			for (size_t e = 0; e < p->n_events; e++)
-				events += p->event[e].callsite == p->callsite[k].id;
-			json_array_append_new(sites,
-					      json_pack("{s:o, s:o, s:o, s:o, s:o}", "process",
-							json_count(p->from->pid), "rank", json_text(p->rank),
-							"callsite", json_count(p->callsite[k].id), "events",
-							json_count(events), "frames", frames_json(p, &p->callsite[k])));
+			callsite_count(p, p->callsite[k].id, n);
+			for (uint32_t kind = 0; kind < LOG_EV_KIND_COUNT; kind++)
+				events += n[kind];
+			json_array_append_new(sites, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "process",
+							       json_count(p->from->pid), "rank", json_text(p->rank),
+							       "callsite", json_count(p->callsite[k].id), "events",
+							       json_count(events), "kinds", kinds_json(n), "frames",
+							       callsite_json(p, p->callsite[k].id)));
 		}
 	}
 	return sites;
@@ -252,12 +180,12 @@ json_t *report_json(const struct report *report)
 	json_t *all = json_object(), *processes = json_array();
 
 	for (size_t i = 0; i < model->n_processes; i++)
-		json_array_append_new(processes, process_json(&model->process[i]));
+		json_array_append_new(processes, process_json(model->process[i].from, model->process[i].rank));
 	json_object_set_new(all, "schema_version", json_integer(REPORT_SCHEMA));
 	json_object_set_new(all, "tool", json_string("slotprobe " SLOTPROBE_VERSION));
 	json_object_set_new(all, "run", json_text(model->run.path));
 	json_object_set_new(all, "arm", filled(arm));
-	json_object_set_new(all, "state", json_string(state_of(&model->run)));
+	json_object_set_new(all, "state", json_string(run_state(&model->run)));
 	json_object_set_new(all, "exit_status", json_integer(reasons_exit_status(&report->reasons)));
 	json_object_set_new(all, "reasons", reasons_json(&report->reasons));
 	json_object_set_new(all, "processes", processes);

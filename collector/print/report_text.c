@@ -31,7 +31,7 @@ static void print_title(FILE *f, const struct report *report, bool color)
 
 static void print_pools(FILE *f, const struct model *model, bool color)
 {
-	struct table *table = table_new("rank|pool|>device|slots|>planes|>slot|tensors|");
+	struct table *table = table_new("rank|pool|>device|slots|>planes|>slot|tensors|removed");
 
 	for (size_t i = 0; i < model->n_processes; i++) {
 		const struct model_process *p = &model->process[i];
@@ -54,7 +54,7 @@ static void print_pools(FILE *f, const struct model *model, bool color)
 			table_row(table, "%s|%s|%d|%" PRId64 " to %" PRId64 "|%u|%s|%s|%s", safe(p->rank),
 				  safe(pool->name), pool->device, pool->first_slot,
 				  (int64_t)((uint64_t)pool->first_slot + (uint64_t)pool->n_slots - 1), pool->n_planes,
-				  amount_bytes(pool->slot_bytes), tensors, pool->removed ? "removed" : "");
+				  amount_bytes(pool->slot_bytes), tensors, pool->removed ? "yes" : "no");
 		}
 	}
 	table_print(f, table, "  ", color);
@@ -173,17 +173,19 @@ static void print_callsites(FILE *f, const struct model_process *p)
 {
 	for (size_t i = 0; i < p->n_callsites; i++) {
 		const struct model_callsite *site = &p->callsite[i];
-		uint64_t events = 0;
+		uint64_t n[LOG_EV_KIND_COUNT];
+		const char *gap = ": ";
 
-		for (size_t k = 0; k < p->n_events; k++)
-			events += p->event[k].callsite == site->id;
-		fprintf(f, "  %s: call site %u, %" PRIu64 " events\n", safe(p->rank), site->id, events);
-		for (uint32_t k = 0; k < site->n_frames; k++) {
-			const char *path = model_module(p, site->frame[k].module);
-
-			fprintf(f, "      %s (%s+%#" PRIx64 ")\n", site->symbol[k] ? safe(site->symbol[k]) : "?",
-				path ? safe(path) : "?", site->frame[k].offset);
+		callsite_count(p, site->id, n);
+		fprintf(f, "  %s: call site %u", safe(p->rank), site->id);
+		for (uint32_t kind = 0; kind < LOG_EV_KIND_COUNT; kind++) {
+			if (!n[kind])
+				continue;
+			fprintf(f, "%s%s %" PRIu64, gap, model_event_name(kind), n[kind]);
+			gap = ", ";
 		}
+		fputs(*gap == ':' ? ": no events\n" : "\n", f);
+		callsite_print(f, p, site->id, site->n_frames, "      ");
 	}
 }
 

@@ -87,3 +87,13 @@ const char *amount_bytes(uint64_t bytes)
 	snprintf(buffer[turn], sizeof(buffer[turn]), u ? "%.1f %s" : "%.0f %s", amount, unit[u]);
 	return buffer[turn];
 }
+
+const char *amount_of(uint64_t n, const char *one, const char *many)
+{
+	static char buffer[4][64];
+	static unsigned turn;
+
+	turn = (turn + 1) % 4;
+	snprintf(buffer[turn], sizeof(buffer[turn]), "%llu %s", (unsigned long long)n, n == 1 ? one : many);
+	return buffer[turn];
+}

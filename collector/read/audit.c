@@ -89,10 +89,34 @@ static bool take_record(struct audit *audit, struct map *events, const struct lo
 	}
 }
 
+void audit_begin(struct audit_walk *walk, struct audit *audit)
+{
+	*audit = (struct audit) { 0 };
+	*walk = (struct audit_walk) { .audit = audit };
+}
+
+bool audit_take(struct audit_walk *walk, const struct log_record *rec)
+{
+	return take_record(walk->audit, &walk->events, rec);
+}
+
+void audit_end(struct audit_walk *walk, const struct log *log)
+{
+	struct audit *audit = walk->audit;
+
+	audit->has_log = true;
+	audit->damage = log->damage;
+	audit->ended = log->ended;
+	audit->bytes = log->bytes;
+	audit->chunks = log->chunks;
+	audit->records = log->records;
+	map_free(&walk->events);
+}
+
 int audit_read(struct audit *audit, const struct run_process *process, struct error *error)
 {
 	const struct log_record *rec;
-	struct map events = { 0 };
+	struct audit_walk walk;
 	bool memory = true;
 	struct log log;
 
@@ -101,19 +125,15 @@ int audit_read(struct audit *audit, const struct run_process *process, struct er
 		return 0;
 	if (log_open(&log, process->log_path, error))
 		return -1;
+	log_expect(&log, process->pid, process->starttime);
+	audit_begin(&walk, audit);
 	while (memory && log_next(&log, &rec) > 0) {
-		memory = take_record(audit, &events, rec);
+		memory = audit_take(&walk, rec);
 		progress("reading", log.chunk_offset, log.bytes);
 	}
 	progress_end();
-	audit->has_log = true;
-	audit->damage = log.damage;
-	audit->ended = log.ended;
-	audit->bytes = log.bytes;
-	audit->chunks = log.chunks;
-	audit->records = log.records;
+	audit_end(&walk, &log);
 	log_close(&log);
-	map_free(&events);
 	if (!memory)
 		error_set(error, "out of memory while reading '%s'", process->log_path);
 	return memory ? 0 : -1;
@@ -130,6 +150,8 @@ static void judge_damage(const struct audit *audit, const struct run_process *p,
 	if (d->torn_bytes && p->state != PROCESS_RUNNING)
 		reasons_add(reasons, REASON_log_truncated, "%s: its last %" PRIu64 " bytes are no whole chunk", who,
 			    d->torn_bytes);
+	if (d->other_process)
+		reasons_add(reasons, REASON_log_damaged, "%s: the log's header is that of another process", who);
 	if (d->bad_header || d->bad_chunks || d->seq_gaps || d->bad_records || d->unknown_records)
 		reasons_add(reasons, REASON_log_damaged,
 			    "%s: %s%" PRIu64 " bad chunks, %" PRIu64 " gaps (%" PRIu64 " records), %" PRIu64
@@ -172,6 +194,9 @@ static void judge_counters(const struct run_process *p, const char *who, struct 
 			reasons_add(reasons, REASON_counters_unreconciled, "%s: %s", who, v->name);
 		if (lost)
 			reasons_add(reasons, REASON_records_dropped, "%s: %s: %" PRIu64, who, v->name, lost);
+		if (r >= CTR_CORE_ROW_COUNT && v->group[CTR_IN_ERRORS])
+			reasons_add(reasons, REASON_adapter_error, "%s: %s: %" PRIu64 " of %" PRIu64, who, v->name,
+				    v->group[CTR_IN_ERRORS], v->attempted);
 	}
 }
 
@@ -180,10 +205,20 @@ static void judge_totals(const struct audit *audit, const struct run_process *p,
 {
 	const struct ctr_snapshot *s = p->counters;
 	const struct ctr_values *meta = ctr_find(s, "metadata_lost");
+	static const struct {
+		enum ctr_core_row row;
+		enum reason_code code;
+	} trouble[] = { { CTR_ROW_WRITE_ERRORS, REASON_records_dropped }, { CTR_ROW_INTERNAL, REASON_internal_error } };
 
 	if (meta && meta->outcome[0])
 		reasons_add(reasons, REASON_records_dropped, "%s: %" PRIu64 " records about pools, graphs or regions",
 			    who, meta->outcome[0]);
+	for (unsigned i = 0; i < sizeof trouble / sizeof trouble[0]; i++) {
+		const struct ctr_values *row = ctr_find(s, row_name[trouble[i].row]);
+
+		if (row && row->outcome[0])
+			reasons_add(reasons, trouble[i].code, "%s: %s %" PRIu64, who, row->name, row->outcome[0]);
+	}
 	if (audit->disk_stops || s->disk_stop_real_ns)
 		reasons_add(reasons, REASON_records_dropped, "%s: the disk guard stopped the payload", who);
 	/* A log that was cut at the end of a chunk looks whole by itself. */
@@ -191,6 +226,15 @@ static void judge_totals(const struct audit *audit, const struct run_process *p,
 		reasons_add(reasons, REASON_log_truncated,
 			    "%s: %" PRIu64 " records were written, %" PRIu64 " are there", who, s->records_written,
 			    audit->records);
+}
+
+void audit_judge_agreement(const struct audit *audit, const struct run_process *p, const char *who,
+			   struct reasons *reasons)
+{
+	if (!audit->has_log || !p->counters)
+		return;
+	judge_rows(audit, p, who, reasons);
+	judge_totals(audit, p, who, reasons);
 }
 
 void audit_judge(const struct audit *audit, const struct run_process *p, struct reasons *reasons)
@@ -208,8 +252,5 @@ void audit_judge(const struct audit *audit, const struct run_process *p, struct 
 		return;
 	}
 	judge_counters(p, who, reasons);
-	if (!audit->has_log)
-		return;
-	judge_rows(audit, p, who, reasons);
-	judge_totals(audit, p, who, reasons);
+	audit_judge_agreement(audit, p, who, reasons);
 }

@@ -6,6 +6,7 @@
 #define COLLECTOR_AUDIT_H
 
 #include "read/log.h"
+#include "read/map.h"
 #include "read/run.h"
 #include "reasons.h"
 
@@ -20,9 +21,22 @@ struct audit {
 	uint64_t in_log[CTR_CORE_ROW_COUNT]; /* committed attempts that the log holds; only AUDIT_ROWS are counted */
 };
 
+/* While somebody reads a log: each record once, then the end. audit_take: false: out of memory. */
+struct audit_walk {
+	struct audit *audit;
+	struct map events;
+};
+void audit_begin(struct audit_walk *walk, struct audit *audit);
+bool audit_take(struct audit_walk *walk, const struct log_record *rec);
+void audit_end(struct audit_walk *walk, const struct log *log);
+
 /* Reads the whole log. -1: not a log of ours (exit status 2). */
 int audit_read(struct audit *audit, const struct run_process *process, struct error *error);
 /* What does not fit together, as reasons. */
+/* Of that, only what log and page say of each other, and the totals: for whoever judges damage and losses itself. `who`
+ * names the process. Without a log or a page nothing is said. */
+void audit_judge_agreement(const struct audit *audit, const struct run_process *process, const char *who,
+			   struct reasons *reasons);
 void audit_judge(const struct audit *audit, const struct run_process *process, struct reasons *reasons);
 
 #endif

@@ -212,6 +212,12 @@ fail:
 	return -1;
 }
 
+void log_expect(struct log *log, uint64_t pid, uint64_t starttime)
+{
+	log->damage.other_process =
+		!log->damage.bad_header && (log->header.pid != pid || log->header.starttime != starttime);
+}
+
 void log_close(struct log *log)
 {
 	if (log->fd >= 0)
@@ -240,13 +246,23 @@ static bool chunk_header_is_sound(const struct log_chunk_header *h)
 	return h->codec == LOG_CODEC_LZ4;
 }
 
+/* A hole holds no chunk, and may be larger than anybody can read: the next offset that has data. */
+static uint64_t skip_hole(const struct log *log, uint64_t from)
+{
+	off_t data = lseek(log->fd, (off_t)from, SEEK_DATA);
+
+	if (data < 0)
+		return errno == ENXIO ? log->bytes : from;
+	return (uint64_t)data;
+}
+
 /* Offset of the next place at or after `from` where a sound chunk header lies; log->bytes when there is none. */
 static uint64_t find_chunk(struct log *log, uint64_t from)
 {
 	static const unsigned char magic[4] = { 'C', 'H', 'N', 'K' };
 	struct log_chunk_header h;
 
-	while (from + sizeof h <= log->bytes) {
+	while ((from = skip_hole(log, from)) + sizeof h <= log->bytes) {
 		uint64_t room = log->bytes - from;
 		size_t want = room < SCAN_BYTES ? (size_t)room : SCAN_BYTES;
 		unsigned char *hit = log->stored, *end = log->stored + want;
@@ -385,6 +401,21 @@ int log_next(struct log *log, const struct log_record **out)
 
 bool log_is_damaged(const struct log_damage *d)
 {
-	return d->bad_header || d->torn_bytes || d->bad_chunks || d->seq_gaps || d->records_missing ||
-	       d->unknown_records || d->bad_records || d->bytes_skipped;
+	return d->bad_header || d->other_process || d->torn_bytes || d->bad_chunks || d->seq_gaps ||
+	       d->records_missing || d->unknown_records || d->bad_records || d->bytes_skipped;
+}
+
+int log_scan(const char *path, struct log_damage *damage, bool *ended, struct error *err)
+{
+	const struct log_record *rec;
+	struct log log;
+
+	if (log_open(&log, path, err) != 0)
+		return -1;
+	while (log_next(&log, &rec) > 0)
+		;
+	*damage = log.damage;
+	*ended = log.ended;
+	log_close(&log);
+	return 0;
 }

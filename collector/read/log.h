@@ -19,6 +19,7 @@ struct error;
 /* What is wrong with the file. All zero: whole, apart from a missing END, which log->ended tells. */
 struct log_damage {
 	bool bad_header;          /* the file header is cut short or its checksum is wrong */
+	bool other_process;       /* the file header is sound, and not of the process that log_expect named */
 	uint64_t torn_bytes;      /* bytes at the end that are no whole chunk: the writer was killed in a write */
 	uint64_t bad_chunks;      /* chunks with a wrong checksum or an undecodable payload */
 	uint64_t seq_gaps;        /* places where the chunks' sequence jumps */
@@ -51,10 +52,16 @@ struct log {
  * counted, not refused. */
 int log_open(struct log *log, const char *path, struct error *err);
 
+/* Whose log the file's name says that it is. */
+void log_expect(struct log *log, uint64_t pid, uint64_t starttime);
+
 /* 1: *rec is the next record, valid until the next call. 0: the end. */
 int log_next(struct log *log, const struct log_record **rec);
 
 void log_close(struct log *log);
+
+/* Reads the whole file. 0, and what is wrong with it and whether it has its END; -1 with *err set, as log_open. */
+int log_scan(const char *path, struct log_damage *damage, bool *ended, struct error *err);
 
 /* True when anything in the file could not be read. */
 bool log_is_damaged(const struct log_damage *damage);

@@ -9,6 +9,7 @@
 #define READ_MODEL_H
 
 #include "error.h"
+#include "read/audit.h"
 #include "read/log.h"
 #include "read/run.h"
 
@@ -138,6 +139,7 @@ struct model_process {
 	char device[64]; /* "" if unknown */
 	int32_t driver_version;
 	struct log_damage damage;
+	struct audit audit;      /* of the log against the page */
 	uint64_t records;        /* that the log holds, readable or not */
 	uint64_t contradictions; /* records that do not fit each other: an event twice, a plane out of order */
 	uint64_t unrouted;

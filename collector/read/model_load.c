@@ -529,12 +529,18 @@ void model_free_records(struct model_process *p)
 static int read_once(struct loader *l, struct error *err)
 {
 	const struct log_record *rec;
+	struct audit_walk walk;
 	struct log log;
 
 	if (log_open(&log, l->p->from->log_path, err) != 0)
 		return -1;
-	while (!l->no_memory && !l->over && log_next(&log, &rec))
+	log_expect(&log, l->p->from->pid, l->p->from->starttime);
+	audit_begin(&walk, &l->p->audit);
+	while (!l->no_memory && !l->over && log_next(&log, &rec)) {
 		take_record(l, rec);
+		l->no_memory |= !audit_take(&walk, rec);
+	}
+	audit_end(&walk, &log);
 	l->p->damage = log.damage;
 	l->p->ended = log.ended;
 	l->p->records = log.records;

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "print/print.h"
+#include "read/log.h"
 #include "read/run.h"
 
 /* ---- is a process alive ---- */
@@ -94,6 +95,19 @@ static bool number_before(const char *name, const char **end, uint64_t *number)
 	return !errno;
 }
 
+/* A number of at most three digits behind a minus; where there is none, `end` comes back as it is. */
+static const char *life_before(const char *name, const char *end, unsigned *life)
+{
+	const char *p = end;
+
+	while (p > name && end - p < 3 && isdigit((unsigned char)p[-1]))
+		p--;
+	if (p == end || p - name < 2 || p[-1] != '-')
+		return end;
+	*life = (unsigned)strtoul(p, NULL, 10);
+	return p - 1;
+}
+
 /* Takes <host>.<pid>.<starttime>[-life].log or .ctr apart; the host may hold dots. */
 static bool parse_name(const char *name, struct run_process *process, bool *is_log)
 {
@@ -102,10 +116,7 @@ static bool parse_name(const char *name, struct run_process *process, bool *is_l
 	if (!end || (strcmp(end, ".log") && strcmp(end, ".ctr")))
 		return false;
 	*is_log = !strcmp(end, ".log");
-	if (end - name > 2 && end[-2] == '-' && isdigit((unsigned char)end[-1])) {
-		process->life = (unsigned)(end[-1] - '0');
-		end -= 2;
-	}
+	end = life_before(name, end, &process->life);
 	if (!number_before(name, &end, &process->starttime) || !number_before(name, &end, &process->pid))
 		return false;
 	if (end == name || (size_t)(end - name) >= sizeof(process->host))
@@ -145,6 +156,18 @@ static struct run_process *process_of(struct run *run, const struct run_process 
 	return &grown[run->n_processes++];
 }
 
+/* 007 and 7 are one number, and would be two files of one process. */
+static bool is_plain_name(const char *name, const struct run_process *p, bool is_log)
+{
+	char plain[160], life[16] = "";
+
+	if (p->life)
+		snprintf(life, sizeof(life), "-%u", p->life);
+	snprintf(plain, sizeof(plain), "%s.%llu.%llu%s%s", p->host, (unsigned long long)p->pid,
+		 (unsigned long long)p->starttime, life, is_log ? ".log" : ".ctr");
+	return strcmp(name, plain) == 0;
+}
+
 static int add_file(struct run *run, const char *name, struct error *error)
 {
 	struct run_process like = { .comm = "", .rank = "", .driver = "" }, *process;
@@ -153,12 +176,20 @@ static int add_file(struct run *run, const char *name, struct error *error)
 
 	if (!parse_name(name, &like, &is_log))
 		return 0;
+	if (!is_plain_name(name, &like, is_log)) {
+		error_set(error, "'%s/%s' is not named as slotprobe names files (007 for 7): move it out of the run",
+			  run->path, name);
+		return -1;
+	}
 	process = process_of(run, &like, error);
 	if (!process)
 		return -1;
 	path = is_log ? &process->log_path : &process->ctr_path;
-	if (*path) /* 007 and 7 are one number */
-		return 0;
+	if (*path) {
+		error_set(error, "'%s/%s' and '%s' are files of one process; slotprobe writes one: move the other out",
+			  run->path, name, *path);
+		return -1;
+	}
 	if (asprintf(path, "%s/%s", run->path, name) < 0) {
 		*path = NULL;
 		error_set(error, "out of memory");
@@ -205,6 +236,18 @@ static int keep_problem(struct run_process *process, const char *text)
 	process->counters = NULL;
 	process->counters_problem = strdup(text);
 	return 0;
+}
+
+/* Without a page the log may still tell that its process ended. A log that is none is whoever's to say who reads it. */
+static void ask_the_log(struct run_process *process)
+{
+	struct log_damage damage;
+	bool ended;
+
+	if (process->counters || !process->log_path || process->state == PROCESS_RUNNING)
+		return;
+	if (!log_scan(process->log_path, &damage, &ended, NULL) && ended)
+		process->state = PROCESS_ENDED;
 }
 
 static int read_counters(struct run_process *process, struct error *error)
@@ -276,6 +319,8 @@ static int open_parts(struct run *run, struct error *error)
 		if (read_counters(&run->processes[i], error))
 			return -1;
 	end_earlier_lives(run);
+	for (size_t i = 0; i < run->n_processes; i++)
+		ask_the_log(&run->processes[i]);
 	return 0;
 }
 

@@ -13,8 +13,8 @@
 
 enum process_state {
 	PROCESS_RUNNING, /* alive on this host */
-	PROCESS_ENDED,   /* its page says that it ended */
-	PROCESS_KILLED,  /* it is gone, or became another program by exec, and its page does not say so */
+	PROCESS_ENDED,   /* its page says that it ended; where there is none, its log's END does */
+	PROCESS_KILLED,  /* it is gone, or became another program by exec, and neither says so */
 	PROCESS_UNKNOWN  /* it ran on another host */
 };
 

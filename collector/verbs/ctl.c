@@ -17,6 +17,7 @@
 #include "print/print.h"
 #include "read/run.h"
 
+#define CTL_SCHEMA  1
 #define CTL_WAIT_MS 2000
 #define CTL_TURN_MS 5
 
@@ -26,6 +27,7 @@ struct ctl {
 	enum ctl_what what;
 	const char *label;
 	uint32_t level;
+	bool json;
 };
 
 struct target {
@@ -85,6 +87,7 @@ static int parse(const struct options *o, struct ctl *ctl)
 				     ctl_words[what].operands ? "a value is missing" : "one operand too many", word,
 				     ctl_words[what].value);
 	ctl->what = what;
+	ctl->json = o->json;
 	if (what == CTL_LEVEL)
 		return parse_level(o->operands[2], ctl);
 	return what == CTL_LABEL ? parse_label(o->operands[2], ctl) : -1;
@@ -212,18 +215,49 @@ static void await(struct target *targets, size_t n, const struct ctl *ctl)
 
 /* ---- the verb ---- */
 
-static int tell(const struct target *targets, size_t n, const struct ctl *ctl)
+static void print_text(FILE *f, const struct target *targets, size_t n, const struct ctl *ctl)
 {
-	size_t obeyed = 0;
-
 	for (size_t i = 0; i < n; i++) {
 		const struct run_process *p = targets[i].process;
 
+		fprintf(f, "%s.%" PRIu64 " %s: %s %s\n", safe(p->host), p->pid, *p->comm ? safe(p->comm) : "unknown",
+			ctl_words[ctl->what].name,
+			targets[i].obeyed ? "obeyed"
+			: targets[i].page ? "not obeyed within 2 s"
+					  : "not writable");
+	}
+}
+
+static void print_json(FILE *f, const struct run *run, const struct target *targets, size_t n, int status)
+{
+	json_t *processes = json_array(), *all;
+
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(processes,
+				      json_pack("{s:o, s:o, s:b}", "host", json_text(targets[i].process->host), "pid",
+						json_count(targets[i].process->pid), "obeyed", targets[i].obeyed));
+	all = json_pack("{s:i, s:o, s:o, s:i}", "schema_version", CTL_SCHEMA, "run", json_text(run->path), "processes",
+			processes, "exit_status", status);
+	json_print(f, all);
+	json_decref(all);
+}
+
+static int tell(const struct run *run, const struct target *targets, size_t n, const struct ctl *ctl)
+{
+	struct output output;
+	struct error error;
+	size_t obeyed = 0;
+
+	for (size_t i = 0; i < n; i++)
 		obeyed += targets[i].obeyed;
-		printf("%s.%" PRIu64 " %s: %s %s\n", safe(p->host), p->pid, safe(p->comm), ctl_words[ctl->what].name,
-		       targets[i].obeyed ? "obeyed"
-		       : targets[i].page ? "not obeyed within 2 s"
-					 : "not writable");
+	output_open(&output, NULL, NULL);
+	if (ctl->json)
+		print_json(output.f, run, targets, n, obeyed == n ? EXIT_HOLDS : EXIT_TROUBLE);
+	else
+		print_text(output.f, targets, n, ctl);
+	if (output_close(&output, &error)) {
+		complain("ctl", "%s", error.text);
+		return EXIT_TROUBLE;
 	}
 	if (obeyed == n)
 		return 0;
@@ -252,7 +286,7 @@ static int steer_all(const struct run *run, const struct ctl *ctl)
 	for (size_t i = 0; i < n; i++)
 		steer(&targets[i], ctl);
 	await(targets, n, ctl);
-	status = tell(targets, n, ctl);
+	status = tell(run, targets, n, ctl);
 	for (size_t i = 0; i < n; i++)
 		if (targets[i].page)
 			munmap(targets[i].page, sizeof(*targets[i].page));

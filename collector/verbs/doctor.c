@@ -74,6 +74,9 @@ static void check_driver(struct finding *f, const struct options *o)
 		found(f, STATE_PROBLEM,
 		      "make the driver work first: see that nvidia-smi does, and that the devices are visible here",
 		      "libcuda.so.1 is there and does not work: %s", r->problem);
+	else if (r->stand_in)
+		found(f, STATE_PROBLEM, "remove it from LD_LIBRARY_PATH: it is for tests, and reaches no GPU",
+		      "libcuda.so.1 is slotprobe's own CPU stand-in (%s), no CUDA driver", r->device);
 	else
 		found(f, STATE_OK, NULL, "%s, %d device%s, the first is %s", r->driver, r->devices,
 		      r->devices == 1 ? "" : "s", r->device);
@@ -84,8 +87,8 @@ static void check_ptx(struct finding *f, const struct options *o)
 	const struct driver_report *r = the_driver();
 
 	(void)o;
-	if (r->state != DRIVER_WORKS)
-		found(f, STATE_WARNING, "make the driver work first", "not checked: no driver works");
+	if (r->state != DRIVER_WORKS || r->stand_in)
+		found(f, STATE_WARNING, "make a CUDA driver work first", "not checked: no CUDA driver works");
 	else if (r->ptx)
 		found(f, STATE_PROBLEM,
 		      "use a GPU of compute capability 7.0 or newer and a driver of CUDA 11.0 or newer",

@@ -28,9 +28,9 @@ static void line(FILE *f, json_t *object)
 
 static void jsonl_head(FILE *f, const struct run *run)
 {
-	line(f,
-	     json_pack("{s:s, s:i, s:s, s:o, s:O}", "type", "run", "schema_version", EXPORT_SCHEMA, "tool",
-		       "slotprobe " SLOTPROBE_VERSION, "path", json_text(run->path), "manifest", run->manifest.root));
+	line(f, json_pack("{s:s, s:i, s:s, s:o, s:o}", "type", "run", "schema_version", EXPORT_SCHEMA, "tool",
+			  "slotprobe " SLOTPROBE_VERSION, "path", json_text(run->path), "manifest",
+			  json_escaped(run->manifest.root)));
 }
 
 static void jsonl_process(FILE *f, const struct run_process *process, struct log *log)
@@ -220,9 +220,8 @@ static int export_run(const struct options *o, const struct run *run, struct err
 	if (output_close(&output, failed ? NULL : error) || failed)
 		return EXIT_TROUBLE;
 	if (damaged)
-		complain("export",
-			 "'%s' is readable with loss: %zu logs are damaged or missing; 'slotprobe verify' says more",
-			 run->path, damaged);
+		complain("export", "'%s' is readable with loss: %s damaged or missing; 'slotprobe verify' says more",
+			 run->path, amount_of(damaged, "log", "logs"));
 	return 0;
 }
 

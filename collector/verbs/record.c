@@ -261,8 +261,11 @@ static int make_run(struct record *r)
 		return -1;
 	}
 	r->run = realpath(given, NULL);
-	if (r->run && strlen(r->run) + 128 < PATH_MAX)
+	if (r->run && strlen(r->run) + 128 < PATH_MAX) {
+		if (given == name)
+			complain("record", "recording into '%s'", name);
 		return 0;
+	}
 	rmdir(given);
 	return fail("the path of the run directory is too long: give -o a shorter one");
 }

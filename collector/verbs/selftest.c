@@ -63,15 +63,20 @@ static int use_cpu(struct selftest *t, struct error *error)
 static int choose_driver(struct selftest *t, struct error *error)
 {
 	const char *which = options_text(&t->o, "driver");
+	bool no_driver;
 
 	if (!strcmp(which, "cpu"))
 		return use_cpu(t, error);
 	driver_probe(&t->report, NULL);
-	if (t->report.state == DRIVER_WORKS)
+	no_driver = t->report.state == DRIVER_ABSENT || (t->report.state == DRIVER_WORKS && t->report.stand_in);
+	if (t->report.state == DRIVER_WORKS && !no_driver)
 		return 0;
-	if (t->report.state == DRIVER_ABSENT && !strcmp(which, "auto"))
+	if (no_driver && !strcmp(which, "auto"))
 		return use_cpu(t, error);
-	if (t->report.state == DRIVER_ABSENT)
+	if (t->report.state == DRIVER_WORKS)
+		error_set(error, "the libcuda.so.1 that the loader finds is slotprobe's CPU stand-in, which is no CUDA "
+				 "driver: take its folder out of LD_LIBRARY_PATH, or test with --driver cpu");
+	else if (no_driver)
 		error_set(error, "there is no CUDA driver (libcuda.so.1); --driver cpu tests without one");
 	else
 		error_set(error,
@@ -237,7 +242,20 @@ static bool names_slot(const json_t *result, int64_t wanted)
 	return false;
 }
 
-/* "verdict (reason, reason)". */
+static bool code_came_before(const json_t *result, size_t n, const char *code)
+{
+	const json_t *reasons = json_object_get(result, "reasons");
+
+	for (size_t i = 0; i < n; i++) {
+		const char *other = json_string_value(json_object_get(json_array_get(reasons, i), "code"));
+
+		if (other && !strcmp(other, code))
+			return true;
+	}
+	return false;
+}
+
+/* "verdict: reason, reason". */
 static void describe(const json_t *result, char *out, size_t size)
 {
 	const char *verdict = json_string_value(json_object_get(result, "verdict"));
@@ -248,8 +266,10 @@ static void describe(const json_t *result, char *out, size_t size)
 	{
 		const char *code = json_string_value(json_object_get(reason, "code"));
 
-		if (at < size)
-			at += (size_t)snprintf(out + at, size - at, "%s%s", i ? ", " : ": ", code ? code : "?");
+		/* Reasons of one code come many times: each code is said once. */
+		if (at >= size || !code || code_came_before(result, i, code))
+			continue;
+		at += (size_t)snprintf(out + at, size - at, "%s%s", i ? ", " : ": ", code);
 	}
 }
 
@@ -379,21 +399,22 @@ static int judge(const struct selftest *t)
 	return 0;
 }
 
-/* 0 or 1; *error says why nothing could be judged. */
+/* 0 or 1; -1: *error says why nothing could be judged. */
 static int selftest(struct selftest *t, struct error *error)
 {
-	int status;
-
 	if (choose_driver(t, error) || find_parts(t, error) || make_folder(t, error))
 		return -1;
 	if (run_all(t, error))
 		return -1;
-	status = judge(t);
+	return judge(t);
+}
+
+static void print(const struct selftest *t, int status)
+{
 	if (t->o.json)
 		print_json(t, status);
 	else
 		print_text(t, status);
-	return status;
 }
 
 int cmd_selftest(int argc, char **argv)
@@ -409,12 +430,15 @@ int cmd_selftest(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	status = selftest(&t, &error);
+	/* Before anything is printed: whoever reads may go away, and the folder must not stay for that. */
+	if (!status)
+		remove_folder(&t);
 	if (status < 0)
 		complain("selftest", "%s", error.text);
+	else
+		print(&t, status);
 	if (status && *t.folder)
 		complain("selftest", "the recordings are kept in '%s'", t.folder);
-	else if (*t.folder)
-		remove_folder(&t);
 	options_free(&t.o);
 	return status ? 1 : 0;
 }

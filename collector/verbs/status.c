@@ -6,11 +6,14 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "options.h"
 #include "print/print.h"
+#include "print/process_json.h"
+#include "read/log.h"
 #include "read/run.h"
 
 #define STATUS_SCHEMA 1
@@ -23,130 +26,14 @@ static void on_signal(int number)
 	stop = 1;
 }
 
-/* Seconds since the writer's last turn; < 0: not measurable. */
-static double heartbeat_age(const struct run_process *p)
-{
-	struct timespec now;
-
-	if (!p->counters || p->state != PROCESS_RUNNING || !p->counters->heartbeat_ns ||
-	    clock_gettime(CLOCK_MONOTONIC, &now))
-		return -1;
-	return (double)((int64_t)((uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec -
-				  p->counters->heartbeat_ns)) /
-	       1e9;
-}
-
-/* "running" while a process or the recorder lives; "ended" when the command ended; else what became of the processes. */
-static const char *run_state(const struct run *run)
-{
-	const json_t *recorder = json_object_get(run->manifest.root, "recorder");
-	const char *host = run->manifest.host ? run->manifest.host : "";
-	bool killed = false, unknown = false;
-	json_int_t pid = 0, starttime = 0;
-
-	for (size_t i = 0; i < run->n_processes; i++) {
-		if (run->processes[i].state == PROCESS_RUNNING)
-			return "running";
-		killed |= run->processes[i].state == PROCESS_KILLED;
-		unknown |= run->processes[i].state == PROCESS_UNKNOWN;
-	}
-	if (run->manifest.ended)
-		return "ended";
-	if (!json_unpack((json_t *)recorder, "{s:I, s:I}", "pid", &pid, "starttime", &starttime) &&
-	    process_state_of(host, (uint64_t)pid, (uint64_t)starttime, false) == PROCESS_RUNNING)
-		return "running";
-	if (killed)
-		return "killed";
-	return unknown || !run->n_processes ? "unknown" : "ended";
-}
-
 /* ---- JSON ---- */
-
-static json_t *json_group(const struct ctr_values *row, enum ctr_group group)
-{
-	json_t *object = json_object();
-
-	for (int o = 0; o < CTR_OUTCOME_COUNT; o++)
-		if (ctr_outcome_group(o) == group)
-			json_object_set_new(object, ctr_outcome_label(o), json_count(row->outcome[o]));
-	return object;
-}
-
-static json_t *json_probe(const struct ctr_values *row)
-{
-	json_t *object = json_object();
-
-	json_object_set_new(object, "name", json_text(row->name));
-	json_object_set_new(object, "attempted", json_count(row->attempted));
-	json_object_set_new(object, "committed", json_count(row->group[CTR_IN_COMMITTED]));
-	json_object_set_new(object, "filtered", json_count(row->group[CTR_IN_FILTERED]));
-	json_object_set_new(object, "skipped", json_group(row, CTR_IN_SKIPPED));
-	json_object_set_new(object, "dropped", json_group(row, CTR_IN_DROPPED));
-	json_object_set_new(object, "errors", json_count(row->group[CTR_IN_ERRORS]));
-	json_object_set_new(object, "in_flight", json_count(row->in_flight));
-	json_object_set_new(object, "reconciled", json_boolean(row->reconciled));
-	return object;
-}
-
-static json_t *json_or_null(const char *text)
-{
-	return *text ? json_text(text) : json_null();
-}
-
-/* What only a readable page tells is null without one. */
-static void json_page(json_t *object, const struct run_process *p)
-{
-	static const char *const known[] = {
-		"recording", "level", "label", "bytes", "disk_stop", "probes", "counters"
-	};
-	const struct ctr_snapshot *s = p->counters;
-	json_t *probes, *counters;
-
-	if (!s) {
-		for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-			json_object_set_new(object, known[i], json_null());
-		return;
-	}
-	probes = json_array();
-	counters = json_object();
-	for (uint32_t r = 0; r < s->n_rows; r++) {
-		if (s->row[r].kind == CTR_PROBE)
-			json_array_append_new(probes, json_probe(&s->row[r]));
-		else if (s->row[r].kind == CTR_PLAIN)
-			json_object_set_new(counters, safe(s->row[r].name), json_count(s->row[r].outcome[0]));
-	}
-	json_object_set_new(object, "recording", json_boolean(s->recording));
-	json_object_set_new(object, "level", json_text(ctr_level_name(s->level)));
-	json_object_set_new(object, "label", json_or_null(s->label));
-	json_object_set_new(object, "bytes", json_count(s->bytes_written));
-	json_object_set_new(object, "disk_stop", json_boolean(s->state == CTR_DISK_STOP || s->disk_stop_real_ns));
-	json_object_set_new(object, "probes", probes);
-	json_object_set_new(object, "counters", counters);
-}
-
-static json_t *json_process(const struct run_process *p)
-{
-	json_t *object = json_object();
-	double age = heartbeat_age(p);
-
-	json_object_set_new(object, "host", json_text(p->host));
-	json_object_set_new(object, "pid", json_count(p->pid));
-	json_object_set_new(object, "comm", json_or_null(p->comm));
-	json_object_set_new(object, "rank", json_or_null(p->rank));
-	json_object_set_new(object, "driver", json_or_null(p->driver));
-	json_object_set_new(object, "state", json_string(process_state_name(p->state)));
-	json_page(object, p);
-	json_object_set_new(object, "heartbeat_age_s", age < 0 ? json_null() : json_real(age));
-	json_object_set_new(object, "problem", json_text(p->counters_problem));
-	return object;
-}
 
 static void print_json(FILE *f, const struct run *run)
 {
 	json_t *processes = json_array(), *all = json_object();
 
 	for (size_t i = 0; i < run->n_processes; i++)
-		json_array_append_new(processes, json_process(&run->processes[i]));
+		json_array_append_new(processes, process_json(&run->processes[i], run->processes[i].rank));
 	json_object_set_new(all, "schema_version", json_integer(STATUS_SCHEMA));
 	json_object_set_new(all, "run", json_text(run->path));
 	json_object_set_new(all, "arm", json_text(run->manifest.arm));
@@ -205,8 +92,8 @@ static void print_process(FILE *f, const struct run_process *p, bool color)
 	const struct ctr_snapshot *s = p->counters;
 	double age = heartbeat_age(p);
 
-	fprintf(f, "\n%s.%" PRIu64 " %s: %s%s%s", safe(p->host), p->pid, safe(p->comm), color_on(color, state),
-		process_state_name(p->state), color_off(color));
+	fprintf(f, "\n%s.%" PRIu64 " %s: %s%s%s", safe(p->host), p->pid, *p->comm ? safe(p->comm) : "unknown",
+		color_on(color, state), process_state_name(p->state), color_off(color));
 	if (*p->rank)
 		fprintf(f, ", rank %s", safe(p->rank));
 	if (*p->driver)
@@ -240,8 +127,41 @@ static void print_text(FILE *f, const struct run *run, bool color)
 
 /* ---- the verb ---- */
 
+/* A log that still grows may be too long to be read for a glance. */
+#define LIVE_LOG_MAX (64ll << 20)
+
+static bool is_long(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) || st.st_size > LIVE_LOG_MAX;
+}
+
+/* Counts the logs that are damaged or missing. -1: one is no log of ours. */
+static int scan_logs(const struct run *run, size_t *lossy, struct error *error)
+{
+	for (size_t i = 0; i < run->n_processes; i++) {
+		const struct run_process *p = &run->processes[i];
+		bool running = p->state == PROCESS_RUNNING, ended;
+		struct log_damage damage;
+
+		if (!p->log_path || (running && is_long(p->log_path))) {
+			*lossy += !p->log_path && !running;
+			continue;
+		}
+		if (log_scan(p->log_path, &damage, &ended, error))
+			return -1;
+		/* The writer of a live process may be in the middle of a chunk. */
+		if (running)
+			*lossy += damage.bad_chunks || damage.seq_gaps || damage.bad_records || damage.unknown_records;
+		else
+			*lossy += log_is_damaged(&damage);
+	}
+	return 0;
+}
+
 /* Readable with loss: said in one line, and no failure. */
-static void warn(const struct run *run)
+static void warn(const struct run *run, size_t lossy)
 {
 	size_t damaged = 0, unreconciled = 0;
 
@@ -251,12 +171,12 @@ static void warn(const struct run *run)
 		damaged += !p->counters && p->state != PROCESS_RUNNING;
 		unreconciled += p->counters && !p->counters->reconciled;
 	}
-	if (damaged || unreconciled)
+	if (damaged || unreconciled || lossy)
 		complain("status",
-			 "'%s' is readable with loss: %zu counters pages missing or damaged, %zu unreconciled; "
-			 "'slotprobe "
-			 "verify' says more",
-			 run->path, damaged, unreconciled);
+			 "'%s' is readable with loss: %s damaged or missing, %s missing or damaged, %zu unreconciled; "
+			 "'slotprobe verify' says more",
+			 run->path, amount_of(lossy, "log", "logs"),
+			 amount_of(damaged, "counters page", "counters pages"), unreconciled);
 }
 
 static int show(const struct options *o, bool first)
@@ -264,9 +184,16 @@ static int show(const struct options *o, bool first)
 	struct output output;
 	struct error error;
 	struct run run;
+	size_t lossy = 0;
 
 	if (run_open(&run, o->operands[0], &error)) {
 		complain("status", "%s", error.text);
+		return EXIT_TROUBLE;
+	}
+	/* Once, however often the counters are printed. */
+	if (first && scan_logs(&run, &lossy, &error)) {
+		complain("status", "%s", error.text);
+		run_close(&run);
 		return EXIT_TROUBLE;
 	}
 	output_open(&output, NULL, NULL);
@@ -277,7 +204,7 @@ static int show(const struct options *o, bool first)
 	else
 		print_text(output.f, &run, o->color);
 	if (first)
-		warn(&run);
+		warn(&run, lossy);
 	run_close(&run);
 	if (!output_close(&output, &error))
 		return 0;

@@ -4,14 +4,14 @@
 _slotprobe() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} verb=${COMP_WORDS[1]} options="" values=""
 	if ((COMP_CWORD == 1)); then
-		COMPREPLY=($(compgen -W "record status ctl report check diff verify selftest export doctor --help --version" -- "$cur"))
+		COMPREPLY=($(compgen -W "record status ctl report check diff verify selftest export doctor help --help --version" -- "$cur"))
 		return
 	fi
 	case $verb in
 	record)
 		options="--output --arm --probe --level --paused --label --watch-slot --min-free --max-size --keep-keys --color --help --version -o -h"
 		case $prev in
-		--level) values="donations launches nodes" ;;
+		--level) values="donations launches" ;;
 		--color) values="auto always never" ;;
 		*) ;;
 		esac
@@ -25,8 +25,9 @@ _slotprobe() {
 		esac
 		;;
 	ctl)
-		options="--color --help --version -h"
+		options="--format --json --color --help --version -h"
 		case $prev in
+		--format) values="text json" ;;
 		--color) values="auto always never" ;;
 		*) ;;
 		esac
@@ -34,7 +35,7 @@ _slotprobe() {
 	report)
 		options="--format --json --output --color --help --version -o -h"
 		case $prev in
-		--format) values="text json html" ;;
+		--format) values="text json" ;;
 		--color) values="auto always never" ;;
 		*) ;;
 		esac
@@ -48,7 +49,7 @@ _slotprobe() {
 		esac
 		;;
 	diff)
-		options="--expect --align --allow-missing --rtol --noise --third --format --json --output --color --help --version -o -h"
+		options="--expect --align --allow-missing --format --json --output --color --help --version -o -h"
 		case $prev in
 		--align) values="auto slot key order" ;;
 		--format) values="text json" ;;
@@ -76,7 +77,7 @@ _slotprobe() {
 	export)
 		options="--format --output --color --help --version -o -h"
 		case $prev in
-		--format) values="jsonl csv perfetto" ;;
+		--format) values="jsonl csv" ;;
 		--color) values="auto always never" ;;
 		*) ;;
 		esac
@@ -88,6 +89,9 @@ _slotprobe() {
 		--color) values="auto always never" ;;
 		*) ;;
 		esac
+		;;
+	help)
+		values="record status ctl report check diff verify selftest export doctor"
 		;;
 	*) ;;
 	esac

@@ -3,6 +3,7 @@
 """Writes the man pages and the bash completion from the command's own tables: docs/man/generate.py build/slotprobe"""
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -13,6 +14,75 @@ ENVIRONMENT = [
     ("NO_COLOR, CLICOLOR_FORCE", "turn colour off, or on even when stdout is no terminal"),
     ("TMPDIR", "where selftest records"),
 ]
+
+BY_HAND = """A server that cannot be started through record is preloaded by hand, with these variables; record sets them itself and takes
+none of them over. Without SLOTPROBE_DIR the library is inert:"""
+
+BY_HAND_VARIABLES = [
+    ("LD_PRELOAD", "libslotprobe.so first, then the adapters (NAME.so), then whatever else"),
+    ("SLOTPROBE_DIR", "the run: a folder; the first process creates it and its run.json when they are not there"),
+    ("SLOTPROBE_ARM", "as --arm: graph-on, graph-off, padded-eager, graph-path-eager, or any other label"),
+    ("SLOTPROBE_RECORDING", "1 records from the start, 0 starts paused until 'slotprobe ctl RUN start'"),
+    ("SLOTPROBE_LEVEL", "donations or launches"),
+    ("SLOTPROBE_PROBES", "names of the adapters' probes, separated by commas: what NAME.points lists"),
+    ("SLOTPROBE_WATCH", "slots to be watched, separated by commas"),
+    ("SLOTPROBE_LABEL", "the first label of the recording"),
+    ("SLOTPROBE_MIN_FREE, SLOTPROBE_MAX_SIZE", "as --min-free and --max-size, a SIZE each"),
+    ("SLOTPROBE_KEEP_KEYS", "1: as --keep-keys"),
+    ("SLOTPROBE_DEBUG", "1: the library says on stderr what it does"),
+]
+
+SIZES = "A SIZE is an integer, with K, M, G or T behind it for kibi-, mebi-, gibi- or tebibytes (units of 1024): 512M is 536870912 bytes."
+EXPECT = """PROBE is a name as 'slotprobe status' shows it, or a glob: * is any text, ? one character, [ab] one of a set. Put it in quotes, or
+the shell takes >= for a redirection and * for file names: --expect 'core.*>=1'."""
+RUN_FILES = [
+    ("RUN/run.json", "the manifest: command, arm, adapters, options, times, exit status"),
+    ("RUN/HOST.PID.STARTTIME.log", "what one process recorded"),
+    ("RUN/HOST.PID.STARTTIME.ctr", "its counters page, which is live while the process runs"),
+]
+
+# verb: (more description, files, examples)
+MORE = {
+    "record": (
+        ["RUN is a new directory; without -o its name is said on stderr.", SIZES], RUN_FILES,
+        [("Record a server with CUDA graphs off, then on:", ["slotprobe record -o off --arm graph-off -- ./server --no-graphs",
+                                                            "slotprobe record -o on --arm graph-on -- ./server"]),
+         ("Record only what happens after the server is warm:", ["slotprobe record -o on --arm graph-on --paused -- ./server &",
+                                                               "slotprobe ctl on start"])]),
+    "status": (
+        ["Damage that it meets is said in one line on stderr; 'slotprobe verify' says more. The log of a living process is looked at only "
+         "while it is short."], RUN_FILES, [("Look at a running server again every second:", ["slotprobe status --watch on"])]),
+    "ctl": (
+        ["It writes a control word into the page of every process of the run that lives on this host, and waits up to two seconds until the "
+         "process has obeyed. The words are:",
+         ("start", "record from now on; what a paused recording left out is counted as filtered"),
+         ("stop", "pause: hooks stay in place, and every attempt is counted as filtered"),
+         ("label TEXT", "put TEXT, at most 63 bytes, into the log and the page: a mark that says what happens from here on"),
+         ("level L", "donations: what is handed over; launches: each graph launch as well"),
+         ("flush", "write out what has been measured up to now, so that a reader sees it")], RUN_FILES,
+        [("Mark a phase and see what it recorded:", ["slotprobe ctl on label 'after warm-up'", "slotprobe ctl on flush",
+                                                      "slotprobe status on"])]),
+    "report": ([], RUN_FILES, [("Read one run:", ["slotprobe report on | less"])]),
+    "check": ([EXPECT], RUN_FILES, [("Hold a run against itself:", ["slotprobe check --expect 'core.donate>=100' on"])]),
+    "diff": (
+        ["What the verdicts, reasons and explanations mean is in docs/reading-verdicts.md of the source. A run cannot be compared with itself; "
+         "two runs of one arm can.", EXPECT], RUN_FILES,
+        [("Compare two arms, for people and for a script:", ["slotprobe diff off on", "slotprobe diff --json -o verdict.json off on"]),
+         ("Slot 0 of one pool may be missing:", ["slotprobe diff --allow-missing '/mamba/0$' off on"])]),
+    "verify": (
+        ["What was in flight when a process was killed is lost. It is printed, and the run is still whole when log and counters agree on it: "
+         "that a needed measurement is missing is for check and diff to say.", EXPECT], RUN_FILES,
+        [("Did every probe of an adapter fire:", ["slotprobe verify --expect 'srv.*>=1' on"])]),
+    "selftest": (["Where the libcuda.so.1 that the loader finds is slotprobe's own CPU stand-in, auto tests as cpu does, and cuda fails."], [],
+                 [("Show that this machine can find a difference:", ["slotprobe selftest"])]),
+    "export": (
+        ["jsonl: one object a line, first the run, then the records of each log in order, each with its type. Numbers are plain integers, "
+         "times (t_ns, t_real_ns, nanoseconds) too: those can exceed 9007199254740992 (2 to the 53rd), so read them with a parser that keeps 64-bit integers. Hashes, "
+         "keys, addresses and handles are hex strings, NaN and infinities strings.",
+         "csv: one row an event, with what was measured of its slot; a cell that was not measured is empty."], RUN_FILES,
+        [("The donations as a table:", ["slotprobe export --format csv on | grep donate"])]),
+    "doctor": ([], [], [("Before recording a server:", ["slotprobe doctor -- ./server"])]),
+}
 
 SYNOPSIS = """slotprobe answers one question about a running inference server: is the state that a request hands over for reuse the same with
 CUDA graphs on as with CUDA graphs off, and was it really measured? A library, preloaded into the server, fingerprints each slot
@@ -39,13 +109,27 @@ def option(o: dict) -> str:
     return f".TP\n{names}\n{roff(text)}\n"
 
 
+def entry(name: str, text: str) -> str:
+    return f".TP\n\\fB{roff(name)}\\fR\n{roff(text)}\n"
+
+
+def example(text: str, lines: list) -> str:
+    return f".PP\n{roff(text)}\n.PP\n.nf\n" + "".join(roff("    " + line) + "\n" for line in lines) + ".fi\n"
+
+
 def verb_page(verb: dict, version: str) -> str:
     name = f"slotprobe-{verb['name']}"
     page = head(name, version, verb["help"])
     page += f".SH SYNOPSIS\n\\fBslotprobe {verb['name']}\\fR [\\fIOPTION\\fR]... {roff(verb['operands'])}\n"
+    about, files, examples = MORE[verb["name"]]
+    if about:
+        page += ".SH DESCRIPTION\n" + "".join(entry(*a) if isinstance(a, tuple) else f".PP\n{roff(a)}\n" for a in about)
     page += ".SH OPTIONS\n" + "".join(option(o) for o in verb["options"])
-    page += f".SH EXIT STATUS\n{roff(verb['exits'])}\n.SH SEE ALSO\n\\fBslotprobe\\fR(1)\n"
-    return page
+    page += f".SH EXIT STATUS\n{roff(verb['exits'])}\n"
+    if files:
+        page += ".SH FILES\n" + "".join(entry(*f) for f in files)
+    page += ".SH EXAMPLES\n" + "".join(example(*e) for e in examples)
+    return page + ".SH SEE ALSO\n\\fBslotprobe\\fR(1)\n"
 
 
 def main_page(tables: dict) -> str:
@@ -53,24 +137,38 @@ def main_page(tables: dict) -> str:
     page += f".SH SYNOPSIS\n\\fBslotprobe\\fR \\fIVERB\\fR [\\fIOPTION\\fR]... [\\fIOPERAND\\fR]...\n.SH DESCRIPTION\n{roff(SYNOPSIS)}\n.SH VERBS\n"
     for verb in tables["verbs"]:
         page += f".TP\n\\fBslotprobe\\-{verb['name']}\\fR(1)\n{roff(verb['help'])}\n"
-    page += ".SH ENVIRONMENT\n" + "".join(f".TP\n\\fB{roff(name)}\\fR\n{roff(text)}\n" for name, text in ENVIRONMENT)
+    page += entry("slotprobe help [VERB]", "the same as --help")
+    page += ".SH ENVIRONMENT\n" + "".join(entry(*e) for e in ENVIRONMENT) + f".PP\n{roff(BY_HAND)}\n"
+    page += "".join(entry(*e) for e in BY_HAND_VARIABLES) + f".PP\n{roff(SIZES)}\n"
+    page += ".SH FILES\n" + "".join(entry(*f) for f in RUN_FILES)
+    page += ".SH EXAMPLES\n" + example("Record a server twice with the same requests, and compare:", [
+        "slotprobe record -o off --arm graph-off -- ./server --no-graphs", "slotprobe record -o on --arm graph-on -- ./server",
+        "slotprobe diff off on"])
+    page += example("Without record:", ["LD_PRELOAD=/usr/local/lib/slotprobe/libslotprobe.so SLOTPROBE_DIR=on SLOTPROBE_ARM=graph-on ./server"])
     page += ".SH EXIT STATUS\nEach verb has its own: see its page. Wrong usage is 2, and 125 for record.\n"
     return page + ".SH SEE ALSO\n" + ",\n".join(f"\\fBslotprobe\\-{v['name']}\\fR(1)" for v in tables["verbs"]) + "\n"
+
+
+def choices_built(o: dict) -> str:
+    """The choices of an option, without those that its help says are not built."""
+    return " ".join(c for c in o["choices"].split("/") if c not in re.findall(r"(\w+) is not built yet", o["help"]))
 
 
 def completion(tables: dict) -> str:
     out = ["# SPDX-License-Identifier: Apache-2.0", "# Written by docs/man/generate.py from the command's tables.", "# shellcheck shell=bash disable=SC2207",
            "_slotprobe() {", '\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} verb=${COMP_WORDS[1]} options="" values=""',
            "\tif ((COMP_CWORD == 1)); then",
-           f'\t\tCOMPREPLY=($(compgen -W "{" ".join(v["name"] for v in tables["verbs"])} --help --version" -- "$cur"))', "\t\treturn", "\tfi",
+           f'\t\tCOMPREPLY=($(compgen -W "{" ".join(v["name"] for v in tables["verbs"])} help --help --version" -- "$cur"))', "\t\treturn", "\tfi",
            "\tcase $verb in"]
     for verb in tables["verbs"]:
-        names = [f"--{o['name']}" for o in verb["options"]] + [f"-{o['letter']}" for o in verb["options"] if o["letter"]]
+        built = [o for o in verb["options"] if "(not built yet)" not in o["help"]]
+        names = [f"--{o['name']}" for o in built] + [f"-{o['letter']}" for o in built if o["letter"]]
         out += [f"\t{verb['name']})", f'\t\toptions="{" ".join(names)}"', "\t\tcase $prev in"]
-        for o in verb["options"]:
+        for o in built:
             if o["choices"]:
-                out.append(f"\t\t--{o['name']}) values=\"{o['choices'].replace('/', ' ')}\" ;;")
+                out.append(f"\t\t--{o['name']}) values=\"{choices_built(o)}\" ;;")
         out += ["\t\t*) ;;", "\t\tesac", "\t\t;;"]
+    out += ["\thelp)", f'\t\tvalues="{" ".join(v["name"] for v in tables["verbs"])}"', "\t\t;;"]
     out += ["\t*) ;;", "\tesac", '\tif [[ -n $values ]]; then', '\t\tCOMPREPLY=($(compgen -W "$values" -- "$cur"))',
             '\telif [[ $cur == -* ]]; then', '\t\tCOMPREPLY=($(compgen -W "$options" -- "$cur"))', "\telse",
             '\t\tCOMPREPLY=($(compgen -f -- "$cur"))', "\tfi", "}", "complete -o filenames -F _slotprobe slotprobe", ""]

@@ -52,7 +52,7 @@ static int slot_event(uint32_t event, const struct slotprobe_claim *claim, int64
 		[SLOTPROBE_FREE] = { LOG_EV_FREE, false },
 	};
 
-	if (!probe_on())
+	if (!probe_on_or_inherits())
 		return -ENOSYS;
 	if (event < SLOTPROBE_ALLOC || event > SLOTPROBE_FREE)
 		return -EINVAL; /* of no known point: there is no row to count it in */

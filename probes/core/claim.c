@@ -319,7 +319,7 @@ int64_t probe_claim(enum log_event_kind kind, const struct slotprobe_claim *clai
 	enum ctr_outcome outcome = CTR_ERROR_ARGUMENT;
 	struct attempt a;
 
-	if (!probe_on())
+	if (!probe_on_or_inherits())
 		return -ENOSYS;
 	memset(&a, 0, offsetof(struct attempt, watch));
 	a.n_watch = 0;

@@ -49,6 +49,12 @@ void probe_unlock(uint32_t *lock);
 /* Polls memory until done(arg) or the time is up. */
 bool probe_wait(bool (*done)(void *arg), void *arg, unsigned wait_ms);
 
+/* ---- readable.c ---- */
+
+/* Whether every byte may be read: not unmapped, protected, or cut off from its file. Makes one cheap system call for each
+ * page, and memory that goes afterwards is not helped. */
+bool probe_readable(uint64_t address, uint64_t bytes);
+
 /* ---- state.c: counts of the process, and what waits for the recording to start ---- */
 
 struct probe_counts {
@@ -62,6 +68,9 @@ extern uint32_t probe_registry; /* the lock over pools, devices and regions */
 
 bool probe_on(void);    /* this process is recorded */
 bool probe_start(void); /* starts the recording if need be, and says what could not be said before */
+/* probe_on, for calls that start no recording but in the child of a process that recorded. Such a child may speak of its
+ * parent's pools: were it not recorded, the run would look as if it had said nothing. */
+bool probe_on_or_inherits(void);
 void probe_forked(void);
 
 /* ---- device.c: what we hold in one context ---- */

@@ -104,19 +104,44 @@ void probe_stay_end(struct probe_stay *stay)
 
 /* ---- one shot ---- */
 
-static void fire_on_host(struct probe_pool *p, uint32_t shot, const struct probe_aim *aim)
+static uint64_t host_row(const struct probe_pool *p, const struct probe_plane *s, const struct probe_aim *aim)
+{
+	return s->base + (p->floating ? aim->state : (uint64_t)(aim->slot - p->first_slot) * (uint64_t)s->stride);
+}
+
+/* All before the first byte is read. Rows that follow one another in memory are asked about as one. */
+static bool host_rows_readable(const struct probe_pool *p, const struct probe_aim *aim)
+{
+	uint64_t from = 0, to = 0;
+
+	for (uint32_t i = 0; i < p->n_planes; i++) {
+		uint64_t at = host_row(p, &p->plane[i], aim);
+		if (at == to) {
+			to += p->plane[i].bytes;
+			continue;
+		}
+		if (!probe_readable(from, to - from))
+			return false;
+		from = at;
+		to = at + p->plane[i].bytes;
+	}
+	return probe_readable(from, to - from);
+}
+
+static enum ctr_outcome fire_on_host(struct probe_pool *p, uint32_t shot, const struct probe_aim *aim)
 {
 	struct fp_entry *e = probe_entry(&p->ring, shot);
 
+	if (!host_rows_readable(p, aim))
+		return CTR_ERROR_ARGUMENT;
 	e->status = FP_OK;
 	e->slot = aim->slot;
 	for (uint32_t i = 0; i < p->n_planes; i++) {
 		const struct probe_plane *s = &p->plane[i];
-		uint64_t at = s->base +
-			      (p->floating ? aim->state : (uint64_t)(aim->slot - p->first_slot) * (uint64_t)s->stride);
-		fp_host_plane((const void *)(uintptr_t)at, s->bytes, s->elems, s->dtype, &e->plane[i]);
+		fp_host_plane((const void *)(uintptr_t)host_row(p, s, aim), s->bytes, s->elems, s->dtype, &e->plane[i]);
 	}
 	__atomic_store_n(&e->done, p->ring.shot[shot].sequence, __ATOMIC_RELEASE);
+	return CTR_COMMITTED;
 }
 
 static void fill_launch(struct fp_launch *l, struct probe_pool *p, uint32_t shot, const struct probe_aim *aim)
@@ -195,7 +220,7 @@ enum ctr_outcome probe_fire(struct probe_stay *stay, const struct probe_aim *aim
 	if (stay->drv)
 		outcome = fire_on_device(stay, *shot, aim);
 	else
-		fire_on_host(p, *shot, aim);
+		outcome = fire_on_host(p, *shot, aim);
 	if (outcome != CTR_COMMITTED)
 		probe_shot_release(p, *shot);
 	return outcome;

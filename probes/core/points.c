@@ -48,6 +48,7 @@ int probe_hit(int point, uint32_t outcome)
 	/* Counted before the recording starts, too: a process may reach its points before it has anything to record. */
 	if (!record_options()->dir)
 		return -ENOSYS;
+	(void)probe_on_or_inherits();
 	if (point < (int)CTR_CORE_ROW_COUNT || point >= (int)CTR_MAX_ROWS ||
 	    (uint32_t)point >= __atomic_load_n(&page->n_rows, __ATOMIC_ACQUIRE) || page->row[point].kind != CTR_PROBE)
 		return -EINVAL;

@@ -253,7 +253,7 @@ int probe_pool_remove(int32_t id)
 	enum ctr_outcome why;
 	struct probe_pool *p;
 
-	if (!probe_on())
+	if (!probe_on_or_inherits())
 		return -ENOSYS;
 	p = probe_pool_get(id, &why);
 	if (!p)
@@ -379,12 +379,17 @@ uint32_t probe_pools_use(struct probe_pool *list[PROBE_POOLS])
 	return n;
 }
 
-/* Only what was touched is cleared: this runs in every child of a fork, where each page written is a page copied. */
+/* Only what was touched is cleared: this runs in every child of a fork, where each page written is a page copied. The ids
+ * stay used up: the child may still hold some, and they are to mean pools that are gone, none of its own. */
 void probe_pools_forget(void)
 {
-	for (uint32_t i = 0; i < PROBE_POOLS; i++)
-		if (probe_pools[i].made || probe_pools[i].block)
-			memset(&probe_pools[i], 0, sizeof probe_pools[i]);
+	for (uint32_t i = 0; i < PROBE_POOLS; i++) {
+		int32_t made = probe_pools[i].made;
+		if (!made && !probe_pools[i].block)
+			continue;
+		memset(&probe_pools[i], 0, sizeof probe_pools[i]);
+		probe_pools[i].made = made;
+	}
 	memset(live_set, 0, sizeof live_set);
 	memset(host_set, 0, sizeof host_set);
 }

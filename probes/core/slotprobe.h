@@ -7,7 +7,8 @@
  * gets -ENOSYS.)
  *
  * No call blocks, synchronises with the device or allocates on the hot path; each may be made from any thread, in
- * stream capture or not. pool_add and pool_remove are not hot: they may wait, bounded, for slotprobe's own copy of the
+ * stream capture or not, but no claim on a device pool in a signal handler: it calls the driver, which takes locks that
+ * the interrupted thread may hold. pool_add and pool_remove are not hot: they may wait, bounded, for slotprobe's own copy of the
  * layout.
  *
  * Return values: >= 0 done (paused too: counted as filtered); -ENOSYS no preload, or the process is not recorded;

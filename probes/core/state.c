@@ -15,6 +15,11 @@ bool probe_on(void)
 	return record_options()->dir && record_active();
 }
 
+bool probe_on_or_inherits(void)
+{
+	return probe_on() || (record_inherited() && probe_start());
+}
+
 bool probe_start(void)
 {
 	if (!record_options()->dir || record_start())

@@ -50,7 +50,7 @@ int probe_step(const struct slotprobe_step *step)
 	struct ctr_row *row = ctr_core(CTR_ROW_STEP);
 	enum ctr_outcome outcome;
 
-	if (!probe_on())
+	if (!probe_on_or_inherits())
 		return -ENOSYS;
 	ctr_begin(row);
 	outcome = attempt(step, row);

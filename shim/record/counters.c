@@ -5,8 +5,8 @@
  * The page has one address for the whole life of the process: memory of our own until the recording starts, then the
  * file mapped over it, in the child of a fork memory again. So counting never branches, a row that somebody holds stays
  * a row, and what was counted before the start (entries that were resolved before cuInit, say) is copied into the file.
- * Only an attempt that runs while record_start maps the page could be lost; nothing counts attempts before
- * record_active().
+ * Only an attempt that runs in the microseconds in which record_start maps the page could be lost. None but an adapter's
+ * own points (slotprobe_hit) are counted that early; such a hit is missing then, or stays in flight: never one too many.
  */
 #include "internal.h"
 

@@ -23,14 +23,6 @@ static uint64_t looked_ns, since_look; /* bytes written since */
 static uint64_t free_bytes, run_bytes;
 static uint32_t stopped;
 
-struct dirent64_head {
-	uint64_t ino;
-	int64_t off;
-	unsigned short reclen;
-	unsigned char type;
-	char name[];
-};
-
 /* By the system call, as in record_fd_identity. */
 static uint64_t log_bytes(int dir, const char *name)
 {
@@ -42,7 +34,7 @@ static uint64_t log_bytes(int dir, const char *name)
 	return (uint64_t)st.st_size;
 }
 
-/* The logs of all processes of the run share the cap. getdents64 by hand: opendir allocates. */
+/* The logs of all processes of the run share the cap. */
 static uint64_t sum_logs(void)
 {
 	static union {

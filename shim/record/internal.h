@@ -9,6 +9,7 @@
 #define RECORD_INTERNAL_H
 
 #include <limits.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -37,6 +38,15 @@ void record_text_add_n(struct record_text *text, const char *s, size_t n);
 void record_text_add_u64(struct record_text *text, uint64_t value, unsigned min_digits);
 void record_text_copy(char *to, size_t bytes, const char *from); /* cut, NUL-terminated, the rest zero */
 size_t record_text_read_file(const char *path, char *to, size_t bytes);
+
+/* What getdents64 fills in: opendir would allocate. */
+struct dirent64_head {
+	uint64_t ino;
+	int64_t off;
+	unsigned short reclen;
+	unsigned char type;
+	char name[];
+};
 
 /* ---- rundir.c ---- */
 
@@ -108,6 +118,20 @@ int record_writer_start(void);
 void record_writer_end(void); /* of the process: any thread, bounded; a no-op where there is no writer of ours */
 void record_writer_forget(void);
 bool record_writer_is_this_thread(void);
+
+/* ---- lastthread.c ---- */
+bool record_threads_all_gone(void); /* but for the calling one, which is not the main thread */
+
+/* ---- signal.c ---- */
+
+/* Between the two a write of ours that goes over RLIMIT_FSIZE fails, and does no more. */
+struct record_signals {
+	sigset_t before;
+	bool pending; /* it was not ours */
+};
+void record_signals_hold(struct record_signals *held);
+void record_signals_release(const struct record_signals *held);
+void record_signal_swallow(int number); /* one that is blocked and pending */
 
 /* ---- start.c ---- */
 void record_set_recording(bool on); /* as the control word wants it */

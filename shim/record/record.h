@@ -28,7 +28,9 @@ const struct record_options *record_options(void);
 /* Starts recording in this process: directory, files, counters page, writer thread. Idempotent and cheap once started.
  * Returns 0, or -errno when the process cannot record (then everything stays off; the server never notices). */
 int record_start(void);
-bool record_active(void);    /* started, not ended, and this is not a fork of the process that started it */
+bool record_active(void); /* started, not ended, and this is not a fork of the process that started it */
+/* This is the child of a process that recorded, and has not begun to record itself: it may hold ids of its parent's. */
+bool record_inherited(void);
 bool record_recording(void); /* active, and neither paused nor stopped by the disk guard: relaxed load, for hot paths */
 bool record_disk_stopped(void);
 uint32_t record_level(void);

@@ -13,8 +13,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#define HIGH_FD   900 /* out of the way of servers that count on low numbers, or close them all */
-#define SAME_NAME 10  /* a process that execs keeps pid and start time: its second life gets a name of its own */
+#define HIGH_FD   900  /* out of the way of servers that count on low numbers, or close them all */
+#define SAME_NAME 1000 /* a process that execs keeps pid and start time: its second life gets a name of its own */
 
 /* By the system call: glibc before 2.33 has no symbol for fstat, and old container filters refuse statx. On the machines
  * that we build for, the kernel's struct stat is the C library's. */

@@ -23,13 +23,18 @@ enum { REC_IDLE, REC_STARTING, REC_ACTIVE, REC_FAILED, REC_ENDED };
 static uint32_t state;
 static int failure; /* why it is REC_FAILED */
 static uint32_t wanted = 1, recording, level;
-static uint32_t hooked;
+static uint32_t hooked, inherited;
 static __thread bool starting_here;
 static struct record_rundir files;
 
 bool record_active(void)
 {
 	return __atomic_load_n(&state, __ATOMIC_ACQUIRE) == REC_ACTIVE;
+}
+
+bool record_inherited(void)
+{
+	return __atomic_load_n(&inherited, __ATOMIC_RELAXED);
 }
 
 bool record_recording(void)
@@ -88,6 +93,7 @@ static void in_child(void)
 	record_tid_forget();
 	if (was == REC_IDLE || was == REC_FAILED)
 		return;
+	__atomic_store_n(&inherited, was != REC_ENDED, __ATOMIC_RELAXED);
 	__atomic_store_n(&recording, 0, __ATOMIC_SEQ_CST);
 	ctr_detach(false);
 	record_queue_forget();
@@ -129,10 +135,9 @@ static int start_log(void)
 	return record_chunk_write();
 }
 
-static int start_all(void)
+static int start_files(void)
 {
-	const struct record_options *o = record_options();
-	int rc = record_rundir_open(&files, o->dir);
+	int rc = record_rundir_open(&files, record_options()->dir);
 
 	if (rc)
 		return rc;
@@ -143,9 +148,22 @@ static int start_all(void)
 	if (rc)
 		return rc;
 	rc = start_log();
+	if (!rc)
+		record_manifest_write(&files);
+	return rc;
+}
+
+static int start_all(void)
+{
+	const struct record_options *o = record_options();
+	struct record_signals held;
+	int rc;
+
+	record_signals_hold(&held);
+	rc = start_files();
+	record_signals_release(&held);
 	if (rc)
 		return rc;
-	record_manifest_write(&files);
 	__atomic_store_n(&wanted, o->recording, __ATOMIC_SEQ_CST);
 	record_set_level(o->level);
 	__atomic_store_n(&record_page()->state, CTR_RUNNING, __ATOMIC_RELEASE);
@@ -200,6 +218,7 @@ static int start_once(void)
 	else
 		record_rundir_close(&files, false);
 	failure = rc;
+	__atomic_store_n(&inherited, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&state, rc ? REC_FAILED : REC_ACTIVE, __ATOMIC_RELEASE);
 	record_refresh();
 	starting_here = false;

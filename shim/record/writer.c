@@ -22,6 +22,7 @@
 #define END_WAIT_NS (NS_PER_S * 2)  /* what an exiting process waits for us at most, ... */
 #define END_POLL_NS NS_PER_S        /* ... of this for results ... */
 #define END_PUT_NS  (NS_PER_S / 10) /* ... and of this for threads that are half-way through record_put */
+#define ALONE_NS    NS_PER_S        /* how often the writer looks whether it is the last thread */
 #define STACK_BYTES (512u << 10)    /* a server's static thread-local storage lives on it, too */
 
 enum { WRITER_NONE, WRITER_RUNS, WRITER_ENDING, WRITER_DONE };
@@ -31,6 +32,7 @@ static uint32_t wakes; /* raised by each wake: the futex */
 static uint32_t napping, flush_asked;
 static uint32_t writer_tid;
 static pid_t writer_pid;
+static sigset_t server_mask; /* of the thread that started the recording */
 
 static void futex_wait(uint32_t *word, uint32_t value, uint64_t ns)
 {
@@ -92,7 +94,20 @@ static void nap(uint32_t seen, uint64_t ns)
 	__atomic_store_n(&napping, 0, __ATOMIC_SEQ_CST);
 }
 
-static void run(void)
+/* A process whose main thread ends by pthread_exit lives for as long as any thread does, and would live for ever on
+ * account of ours. Rarely asked, since it costs system calls. */
+static bool alone(uint64_t now_ns)
+{
+	static uint64_t asked_ns;
+
+	if (now_ns - asked_ns < ALONE_NS)
+		return false;
+	asked_ns = now_ns;
+	return record_threads_all_gone();
+}
+
+/* True: nobody is left to end the process, or to be ended with it. */
+static bool run(void)
 {
 	uint64_t length = NAP_MIN_NS, limit;
 
@@ -103,7 +118,10 @@ static void run(void)
 		limit = awaited ? NAP_BUSY_NS : NAP_MAX_NS;
 		length = record_chunk_next_record() != before ? NAP_MIN_NS : length * 2 < limit ? length * 2 : limit;
 		nap(seen, length);
+		if (alone(record_now_ns()))
+			return true;
 	}
+	return false;
 }
 
 static void write_end(void)
@@ -135,24 +153,37 @@ static void finish(void)
 	__atomic_store_n(&record_page()->state, CTR_ENDED, __ATOMIC_RELEASE);
 }
 
+/* The C library ends the process when its last thread returns, with the status that it would have had: that thread is
+ * this one now. A signal that came meanwhile had nobody to be delivered to; one that our own writes drew upon this thread
+ * (SIGXFSZ) is nobody's. */
+static void be_the_last_thread(void)
+{
+	record_signal_swallow(SIGXFSZ);
+	pthread_sigmask(SIG_SETMASK, &server_mask, NULL);
+}
+
 static void *writer_main(void *unused)
 {
+	bool last;
+
 	(void)unused;
 	prctl(PR_SET_NAME, "slotprobe", 0, 0, 0);
 	__atomic_store_n(&writer_tid, (uint32_t)syscall(SYS_gettid), __ATOMIC_RELAXED);
 	turn();
 	record_callsite_load(); /* may wait for the loader's lock: not before the first turn */
-	run();
+	last = run();
 	finish();
 	__atomic_store_n(&writer_state, WRITER_DONE, __ATOMIC_RELEASE);
 	futex_wake(&writer_state);
+	if (last)
+		be_the_last_thread();
 	return NULL;
 }
 
 /* Signals are the application's: none may be delivered to a thread that it does not know. */
 int record_writer_start(void)
 {
-	sigset_t all, before;
+	sigset_t all;
 	pthread_attr_t attr;
 	pthread_t thread;
 	int rc;
@@ -165,9 +196,9 @@ int record_writer_start(void)
 	pthread_attr_setstacksize(&attr, STACK_BYTES);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
+	pthread_sigmask(SIG_SETMASK, &all, &server_mask);
 	rc = pthread_create(&thread, &attr, writer_main, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_sigmask(SIG_SETMASK, &server_mask, NULL);
 	pthread_attr_destroy(&attr);
 	if (rc)
 		__atomic_store_n(&writer_state, WRITER_NONE, __ATOMIC_RELEASE);

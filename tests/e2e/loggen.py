@@ -129,11 +129,13 @@ class Process:
         self.records, self.pools, self.ids, self.now = [], [], 0, 1000
         self.launches = self.pool_launches = self.steps = 0
         self.watch = []
+        self.callsite = 0
         self.count = {name: {} for name, _ in CORE_ROWS}
         self.points = {}  # an adapter's own probes
         self.in_flight = {}
         self.state, self.end, self.page, self.log = 4, True, True, True
         self.chunk = 40  # records in a chunk
+        self.recorded = 5  # started_real_ns: tells two recordings apart
         self.late = []  # fingerprints that have not come yet
         self.hold = False
         self.put(PROCESS, pid, 1, starttime, self.tick(), 2000, 0, 0, "0.1.0", "toy", host)
@@ -196,7 +198,7 @@ class Process:
         has = prints and kind not in (DISCARD, FREE) and outcome in ("COMMITTED", "ERROR_SLOT", "FILTERED_PADDING")
         said = 0 if has else OUTCOMES.index(outcome)
         self.put(EVENT, self.ids, self.tick(), kind, pool.index, NO_SLOT if device_slot else slot, 0x7e00 if device_slot else 0, length,
-                 key_len, key, src, 0x51, 1, self.steps, self.launches, self.pool_launches, said, int(has), 0, 77)
+                 key_len, key, src, 0x51, 1, self.steps, self.launches, self.pool_launches, said, int(has), self.callsite, 77)
         if has and not lose_print:
             self.fingerprint(self.ids, pool, slot, SUBJECT, OUTCOMES.index(outcome))
             if kind == DONATE and outcome == "COMMITTED":
@@ -258,8 +260,8 @@ class Process:
         out += [bytes(struct.calcsize(ROW))] * (MAX_ROWS - n)
         written = len(self.records) + int(self.end)
         size = struct.calcsize(PAGE_HEAD) + MAX_ROWS * struct.calcsize(ROW)
-        head = [b"SLPRCTR\n", 1, 0x01020304, size, struct.calcsize(PAGE_HEAD), struct.calcsize(ROW), MAX_ROWS, self.pid, self.starttime, 5,
-                b"toy", self.host.encode(), b"CUDA 13.0, NVIDIA H200", rank.encode(), 0, n, self.state, 1, 0, 1, 9,
+        head = [b"SLPRCTR\n", 1, 0x01020304, size, struct.calcsize(PAGE_HEAD), struct.calcsize(ROW), MAX_ROWS, self.pid, self.starttime,
+                self.recorded, b"toy", self.host.encode(), b"CUDA 13.0, NVIDIA H200", rank.encode(), 0, n, self.state, 1, 0, 1, 9,
                 1000, 1, written, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, b"", 0, 0, 0, 0]
         packed = struct.pack(PAGE_HEAD, *head)
         head[14] = crc32c(packed[:struct.calcsize("<8sIIIIIIQQQ")])

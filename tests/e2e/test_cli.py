@@ -10,6 +10,7 @@ import mmap
 import os
 import pathlib
 import pty
+import shutil
 import signal
 import stat
 import subprocess
@@ -48,7 +49,7 @@ def refused(done, status=2, *words):
     """Ended with this status, said one line on stderr that holds the words, and nothing on stdout."""
     said = done.stderr.decode()
     assert done.returncode == status, (done.returncode, said, done.stdout)
-    assert said.count("\n") == 1 and said.endswith("\n") and said.startswith("slotprobe "), said
+    assert said.count("\n") == 1 and said.endswith("\n") and said.startswith(("slotprobe ", "slotprobe: ")), said
     assert len(said) > 25
     for word in words:
         assert word in said, said
@@ -76,7 +77,10 @@ EVERY_READER = sorted([*READERS, "diff"])
     (["st\x1b[31matus"], ["\\x1b"]),
 ])
 def test_no_verb(slotprobe, arguments, words):
-    refused(slotprobe(*arguments), 2, *words)
+    done = slotprobe(*arguments)
+    refused(done, 2, *words)
+    if "not built yet" not in words:
+        assert done.stderr.startswith(b"slotprobe: ")
 
 
 VERBS = ["record", "status", "ctl", "report", "check", "diff", "verify", "selftest", "export", "doctor"]
@@ -150,6 +154,28 @@ def test_overview_names_every_verb(slotprobe):
     assert all(f"  {verb} " in done.stdout.decode() for verb in VERBS)
 
 
+def test_help_is_a_verb_too(slotprobe):
+    assert slotprobe("help").stdout == slotprobe("--help").stdout
+    for verb in VERBS:
+        done = slotprobe("help", verb)
+        assert (done.returncode, done.stdout) == (0, slotprobe(verb, "--help").stdout)
+    refused(slotprobe("help", "frobnicate"), 2, "frobnicate")
+    refused(slotprobe("help", "diff", "check"), 2, "too many")
+    assert b"help" in slotprobe("--help").stdout
+
+
+@pytest.mark.parametrize("verb, marks", [("diff", ["--rtol", "--noise", "--third"]), ("report", ["html is"]), ("export", ["perfetto is"]),
+                                         ("record", ["nodes is"])])
+def test_help_and_man_page_mark_what_is_not_built(slotprobe, verb, marks):
+    lines = [line for line in slotprobe(verb, "--help").stdout.decode().splitlines() if "not built yet" in line]
+    assert len(lines) == len(marks) and all(m in line for m, line in zip(marks, lines)), lines
+    assert (ROOT / "docs" / "man" / f"slotprobe-{verb}.1").read_text().count("not built yet") == len(marks)
+
+
+def test_record_says_that_it_has_no_json(slotprobe):
+    assert b"no --json" in slotprobe("record", "--help").stdout
+
+
 # ---- a RUN that is none ----
 
 
@@ -213,7 +239,7 @@ def test_bad_run(slotprobe, tmp_path, verb, which):
     refused(slotprobe(*arguments_for(verb, path)), 2, *words)
 
 
-@pytest.mark.parametrize("verb", ["verify", "export", "csv", "report", "check", "diff"])
+@pytest.mark.parametrize("verb", ["verify", "export", "csv", "report", "check", "diff", "status"])
 @pytest.mark.parametrize("change", [lambda b: b"NOTALOG\n" + b[8:], lambda b: b[:8] + b"\x63" + b[9:]], ids=["magic", "version"])
 def test_foreign_log(slotprobe, tmp_path, verb, change):
     run = fakerun.make(tmp_path / "run", p=fakerun.page(), log_bytes=change(fakerun.log()))
@@ -252,10 +278,21 @@ def good(tmp_path):
 
 
 @pytest.mark.parametrize("verb", ["verify", "export", "csv", "report", "check", "diff"])
-def test_unwritable_output(slotprobe, good, verb):
-    refused(slotprobe(*arguments_for(verb, good), "-o", "/dev/full"), 2, "/dev/full")
-    refused(slotprobe(*arguments_for(verb, good), "-o", "no/such/folder"), 2, "no/such/folder")
-    refused(slotprobe(*arguments_for(verb, good), "-o", "."), 2)
+def test_unwritable_output(slotprobe, good, tmp_path, verb):
+    arguments = arguments_for(verb, good)
+    if verb == "diff":
+        arguments[-1] = shutil.copytree(good, tmp_path / "twin")
+    refused(slotprobe(*arguments, "-o", "/dev/full"), 2, "/dev/full")
+    refused(slotprobe(*arguments, "-o", "no/such/folder"), 2, "no/such/folder")
+    refused(slotprobe(*arguments, "-o", "."), 2)
+
+
+def test_a_run_is_not_compared_with_itself(slotprobe, good, tmp_path):
+    (tmp_path / "link").symlink_to(good)
+    for other in (good, tmp_path / "link", good / ".", f"{good}/../good"):
+        refused(slotprobe("diff", good, other), 2, "cannot be compared with itself")
+    twin = shutil.copytree(good, tmp_path / "twin")
+    assert slotprobe("diff", good, twin).returncode == 3  # two runs of one arm, in which nothing was donated
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become someone who may not write")
@@ -283,11 +320,24 @@ def test_full_stdout_of_help(slotprobe, arguments):
     assert done.returncode == 2 and done.stderr.count(b"\n") == 1
 
 
-def test_closed_pipe(slotprobe, good):
+def into_a_closed_pipe(slotprobe, *arguments, **options):
     read_end, write_end = os.pipe()
     os.close(read_end)
-    done = slotprobe("status", good, capture_output=False, stdout=write_end, stderr=subprocess.PIPE)
+    done = slotprobe(*arguments, capture_output=False, stdout=write_end, stderr=subprocess.PIPE, **options)
     os.close(write_end)
+    return done
+
+
+@pytest.mark.parametrize("arguments", [["status"], ["verify"], ["report"], ["check"], ["export", "--format", "csv"]])
+def test_text_into_a_closed_pipe_ends_quietly(slotprobe, good, arguments):
+    """As any command before `head` does, even where whoever started it ignores the signal."""
+    for before in (None, lambda: ignore(signal.SIGPIPE)):
+        done = into_a_closed_pipe(slotprobe, *arguments, good, preexec_fn=before)
+        assert (done.returncode, done.stderr) == (-signal.SIGPIPE, b"")
+
+
+def test_json_into_a_closed_pipe_is_trouble(slotprobe, good):
+    done = into_a_closed_pipe(slotprobe, "status", "--json", good)
     refused(subprocess.CompletedProcess([], done.returncode, b"", done.stderr), 2, "stdout")
 
 
@@ -375,6 +425,76 @@ def test_every_single_byte_of_the_head_may_be_anything(slotprobe, tmp_path):
         assert slotprobe("verify", run).returncode in (0, 2, 3), i
 
 
+CUT = [("torn", lambda b: b[:-5]), ("garbage", lambda b: b + b"CHNK"), ("checksum", lambda b: b[:200] + b"\xff" + b[201:]),
+       ("gap", lambda b: b[:72] + b[72 + 48 + 2 * 112:])]
+
+
+@pytest.mark.parametrize("mangle", [c[1] for c in CUT], ids=[c[0] for c in CUT])
+def test_status_warns_of_a_damaged_log(slotprobe, tmp_path, mangle):
+    whole = steps_run(tmp_path / "whole", 2, {}, attempted=3, o0=3)
+    assert slotprobe("status", whole).stderr == b""
+    done = slotprobe("status", "--json", steps_run(tmp_path / "run", 2, {}, mangle, attempted=3, o0=3))
+    assert done.returncode == 0 and valid("status", done)
+    assert done.stderr.count(b"\n") == 1 and b"readable with loss: 1 log damaged" in done.stderr
+
+
+def test_status_warns_of_a_missing_log(slotprobe, good):
+    next(good.glob("*.log")).unlink()
+    done = slotprobe("status", good)
+    assert done.returncode == 0 and b"1 log damaged or missing, 0 counters pages" in done.stderr
+
+
+def test_status_knows_a_torn_tail_of_a_live_log_from_damage(slotprobe, tmp_path):
+    chunks = fakerun.chunk(0, 0, [fakerun.step(1)])
+    run = fakerun.make(tmp_path / "torn", p=fakerun.live_page(), log_bytes=fakerun.log(chunks=chunks + b"CHNK"))
+    assert slotprobe("status", run).stderr == b""
+    bad = bytearray(chunks)
+    bad[60] ^= 1
+    run = fakerun.make(tmp_path / "bad", p=fakerun.live_page(), log_bytes=fakerun.log(chunks=bytes(bad)))
+    assert b"1 log damaged" in slotprobe("status", run).stderr
+
+
+def test_status_watch_reads_the_logs_once(command, tmp_path):
+    chunks = b"".join(fakerun.chunk(i, 0, []) for i in range(3000))
+    run = fakerun.make(tmp_path / "run", p=fakerun.page(), log_bytes=fakerun.log(chunks=chunks))
+    size = next(run.glob("*.log")).stat().st_size
+    with subprocess.Popen([command, "status", "--watch", run], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
+        def turn():
+            while not child.stdout.readline().startswith(b"run "):
+                pass
+            return int(pathlib.Path(f"/proc/{child.pid}/io").read_text().split()[1])  # rchar
+        first, _, third = turn(), turn(), turn()
+        child.send_signal(signal.SIGINT)
+        assert child.wait(20) == 0
+    assert size > 100000 and first > size and third - first < size * 1.6, (size, first, third)  # two turns read two pages, no log
+
+
+def test_a_log_with_an_end_says_that_its_process_ended(slotprobe, good):
+    next(good.glob("*.ctr")).unlink()
+    process = valid("status", slotprobe("status", "--json", good))["processes"][0]
+    assert (process["state"], process["comm"]) == ("ended", None)
+    assert " unknown: ended" in slotprobe("status", good).stdout.decode()
+
+
+def test_a_log_without_its_end_and_page(slotprobe, tmp_path):
+    gone = subprocess.Popen(["true"])
+    start = fakerun.starttime(gone.pid)
+    gone.wait()
+    run = fakerun.make(tmp_path / "run", p=fakerun.page(gone.pid, start, os.uname().nodename),
+                       log_bytes=fakerun.log(gone.pid, start, fakerun.chunk(0, 0, [fakerun.step(1)])))
+    next(run.glob("*.ctr")).unlink()
+    assert valid("status", slotprobe("status", "--json", run))["processes"][0]["state"] == "killed"
+
+
+@pytest.mark.parametrize("logs", [1, 2])
+def test_plurals(slotprobe, tmp_path, logs):
+    run = fakerun.make(tmp_path / "run", p=fakerun.page())
+    for n in range(logs):
+        (run / f"elsewhere.{n + 1}.1.ctr").write_bytes(bytes(fakerun.page(n + 1, 1)))
+    said = slotprobe("status", run).stderr + slotprobe("export", "--format", "csv", run).stderr
+    assert said.count(b"1 log damaged" if logs == 1 else b"2 logs damaged") == 2, said
+
+
 def test_states(slotprobe, tmp_path):
     gone = subprocess.Popen(["true"])
     pid, start = gone.pid, fakerun.starttime(gone.pid)
@@ -455,12 +575,40 @@ def test_verify_holds_the_log_against_the_counters(slotprobe, tmp_path, counts, 
     assert (code in codes) if code else not codes
 
 
+def test_verify_names_what_was_lost_in_flight(slotprobe, tmp_path):
+    """Counted to the last one: whole, and said."""
+    run = steps_run(tmp_path / "run", 2, {"state": fakerun.RUNNING}, attempted=5, o0=3, in_flight=2)
+    done = slotprobe("verify", "--json", run)
+    (process,) = valid("verify", done)["processes"]
+    assert (done.returncode, process["in_flight"], process["lost_in_flight"]) == (0, 2, {"core.step": 2})
+    text = slotprobe("verify", run).stdout.decode()
+    (line,) = [n for n in text.splitlines() if "lost in flight" in n]
+    assert text.startswith("WHOLE") and "core.step: 2 attempts" in line
+    # what is alive has lost nothing, and what reconciles not is not whole
+    p = fakerun.count(fakerun.live_page(), "core.step", 5, in_flight=5)
+    live = fakerun.make(tmp_path / "live", p=p)
+    (process,) = valid("verify", slotprobe("verify", "--json", live))["processes"]
+    assert (process["in_flight"], process["lost_in_flight"]) == (5, {})
+    assert "lost in flight" not in slotprobe("verify", live).stdout.decode()
+    bad = steps_run(tmp_path / "bad", 2, {"state": fakerun.RUNNING}, attempted=6, o0=3, in_flight=2)
+    assert slotprobe("verify", bad).returncode == 3
+
+
+def test_verify_of_an_adapter_with_errors(slotprobe, tmp_path):
+    p = fakerun.page(n_rows=len(fakerun.CORE_ROWS) + 1)
+    p.row[len(fakerun.CORE_ROWS)] = fakerun.Row(name=b"srv.symbols", kind=1)
+    fakerun.count(p, "srv.symbols", 2, o0=1, o18=1)
+    done = slotprobe("verify", "--json", fakerun.make(tmp_path / "run", p=p))
+    (reason,) = valid("verify", done)["reasons"]
+    assert done.returncode == 3 and reason["code"] == "adapter_error" and "srv.symbols: 1 of 2" in reason["text"]
+
+
 @pytest.mark.parametrize("committed, code", [(4, "log_counters_disagree"), (2, None)])
 def test_verify_of_a_live_process(slotprobe, tmp_path, committed, code):
     """The log may have grown since the counters were read; it must not hold less than they say."""
     chunks = fakerun.chunk(0, 0, [fakerun.step(i) for i in (1, 2, 3)])
     p = fakerun.count(fakerun.live_page(), "core.step", committed, o0=committed)
-    done = slotprobe("verify", "--json", fakerun.make(tmp_path / "run", p=p, log_bytes=fakerun.log(chunks=chunks + b"CHNK")))
+    done = slotprobe("verify", "--json", fakerun.make(tmp_path / "run", p=p, log_bytes=fakerun.log(p.pid, p.starttime, chunks + b"CHNK")))
     assert [r["code"] for r in valid("verify", done)["reasons"]] == ([code] if code else [])
 
 
@@ -489,6 +637,8 @@ def test_export(slotprobe, good):
     assert [line["type"] for line in lines] == ["run", "step", "step", "end"]
     assert (lines[1]["number"], lines[1]["name"], lines[1]["batch"]) == (1, "decode", 1)
     assert lines[0]["manifest"] == fakerun.MANIFEST
+    assert lines[3]["t_real_ns"] == 1 and lines[1]["t_ns"] == 1  # as the man page says: plain integers
+    assert "plain integers" in (ROOT / "docs" / "man" / "slotprobe-export.1").read_text()
     rows = list(csv.reader(io.StringIO(slotprobe("export", "--format", "csv", good).stdout.decode())))
     assert len(rows) == 1 and rows[0][:4] == ["host", "pid", "starttime", "rank"]
     assert slotprobe("export", "--format", "jsonl", good, "-o", "out").returncode == 0
@@ -559,6 +709,19 @@ def test_ctl_waits_no_longer_than_two_seconds(slotprobe, tmp_path):
     assert done.returncode == 2 and b"not obeyed" in done.stdout and b"0 of 1" in done.stderr
 
 
+def test_ctl_json(slotprobe, tmp_path):
+    run = fakerun.make(tmp_path / "run", p=fakerun.live_page(recording=0))
+    with Obeys(run) as preload:
+        done = slotprobe("ctl", run, "start", "--json")
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert valid("ctl", done) == {"schema_version": 1, "run": str(run), "exit_status": 0,
+                                      "processes": [{"host": os.uname().nodename, "pid": os.getpid(), "obeyed": True}]}
+        preload.obeys = False
+        done = slotprobe("ctl", "--format", "json", run, "stop")
+        result = valid("ctl", done)
+        assert done.returncode == result["exit_status"] == 2 and not result["processes"][0]["obeyed"]
+
+
 def test_ctl_without_a_live_process(slotprobe, good):
     refused(slotprobe("ctl", good, "stop"), 2, "no live process")
 
@@ -586,8 +749,15 @@ def manifest_of(run):
     return json.loads((run / "run.json").read_text())
 
 
+def test_record_says_which_directory_it_chose(slotprobe, tmp_path):
+    (tmp_path / "slotprobe-run.1").mkdir()
+    done = slotprobe("record", "true")
+    assert done.stderr.decode().splitlines()[0] == "slotprobe record: recording into 'slotprobe-run.2'"
+    never_loaded(slotprobe("record", "-o", "mine", "true"))  # and says nothing of one that it was given
+
+
 def test_record_true(slotprobe, tmp_path):
-    never_loaded(slotprobe("record", "--arm", "graph-on", "true"))
+    assert b"never_loaded" in slotprobe("record", "--arm", "graph-on", "true").stderr
     run = tmp_path / "slotprobe-run.1"
     assert stat.S_IMODE(run.stat().st_mode) == 0o700
     assert [f.name for f in run.iterdir()] == ["run.json"]
@@ -596,7 +766,7 @@ def test_record_true(slotprobe, tmp_path):
     jsonschema.validate(m, schema("run"), jsonschema.Draft202012Validator)
     assert (m["arm"], m["argv"], m["exit"], m["cwd"]) == ("graph-on", ["true"], 0, str(tmp_path))
     assert m["started"] < m["ended"] and m["host"] == os.uname().nodename
-    never_loaded(slotprobe("record", "true"))
+    slotprobe("record", "true")
     assert manifest_of(tmp_path / "slotprobe-run.2")["arm"] is None
 
 
@@ -897,6 +1067,26 @@ def test_selftest_on_the_cpu(slotprobe, toy, tmp_path):
     assert done.returncode == 0 and not done.stderr and not list(tmp_path.iterdir())
     assert [(c["expected"], c["got"], c["held"]) for c in result["controls"]] == [(0, 0, True), (1, 1, True), (3, 3, True)]
     assert result["driver"] == "cpu" and result["device"]
+    for control in result["controls"]:
+        said = control["text"].split(";")[0].partition(": ")[2].split(", ")
+        assert len(said) == len(set(said)), control
+
+
+def test_the_stand_in_is_no_cuda_driver(slotprobe, toy, tmp_path):
+    """With the CPU driver where the loader finds it: cuda fails, auto says cpu, doctor says what to do."""
+    env = {**toy[1], "TMPDIR": str(tmp_path)}
+    refused(slotprobe("selftest", "--driver", "cuda", env=env), 1, "stand-in", "LD_LIBRARY_PATH")
+    done = slotprobe("selftest", "--json", env=env)
+    assert done.returncode == 0 and valid("selftest", done)["driver"] == "cpu"
+    done = slotprobe("doctor", "--json", env=env)
+    checks = {c["name"]: c for c in valid("doctor", done)["checks"]}
+    assert done.returncode == 1 and checks["driver"]["state"] == "problem" and "stand-in" in checks["driver"]["text"]
+    assert "remove it from LD_LIBRARY_PATH" in checks["driver"]["remedy"] and checks["ptx"]["state"] == "warning"
+
+
+def test_selftest_leaves_nothing_behind_when_nobody_listens(slotprobe, toy, tmp_path):
+    done = into_a_closed_pipe(slotprobe, "selftest", "--driver", "cpu", env={"TMPDIR": str(tmp_path)})
+    assert done.returncode == -signal.SIGPIPE and not list(tmp_path.iterdir())
 
 
 def test_selftest_says_when_it_cannot_record(slotprobe, toy, tmp_path):
@@ -995,3 +1185,25 @@ def test_completion_completes(command):
               'echo "${COMPREPLY[@]}"; COMP_WORDS=(slotprobe di); COMP_CWORD=1; _slotprobe; echo "${COMPREPLY[@]}"')
     done = subprocess.run(["bash", "-c", script], capture_output=True, timeout=60)
     assert done.stdout.decode().splitlines() == ["auto slot key order", "diff"], done
+
+
+@pytest.mark.parametrize("words, offered", [("slotprobe report --format ''", "text json"), ("slotprobe export --format ''", "jsonl csv"),
+                                            ("slotprobe record --level ''", "donations launches"), ("slotprobe diff --no", ""),
+                                            ("slotprobe diff --rt", ""), ("slotprobe diff --th", ""), ("slotprobe help veri", "verify")])
+def test_completion_offers_nothing_that_is_not_built(words, offered):
+    script = (f'source "{ROOT}/docs/completions/slotprobe.bash"; COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _slotprobe; '
+              'echo "${COMPREPLY[@]}"')
+    done = subprocess.run(["bash", "-c", script], capture_output=True, timeout=60)
+    assert done.stdout.decode().strip() == offered, done
+
+
+@pytest.mark.parametrize("page, words", [
+    ("slotprobe", ["SLOTPROBE_DIR", "SLOTPROBE_ARM", "SLOTPROBE_RECORDING", "SLOTPROBE_LEVEL", "SLOTPROBE_WATCH", "SLOTPROBE_LABEL",
+                   "SLOTPROBE_MIN_FREE", "SLOTPROBE_MAX_SIZE", "SLOTPROBE_DEBUG", ".SH FILES", ".SH EXAMPLES", "run.json"]),
+    ("slotprobe-ctl", ["start", "stop", "label TEXT", "level L", "flush", ".SH FILES", ".SH EXAMPLES"]),
+    ("slotprobe-record", ["K, M, G or T", ".SH FILES", ".SH EXAMPLES"]),
+    ("slotprobe-verify", ["quotes", ".SH EXAMPLES"]), ("slotprobe-check", ["quotes", ".SH EXAMPLES"]), ("slotprobe-diff", ["quotes"]),
+])
+def test_man_pages_say(page, words):
+    text = (ROOT / "docs" / "man" / f"{page}.1").read_text()
+    assert not [w for w in words if w not in text]

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """diff, check and report on runs made by loggen: every verdict, exit status, reason and explanation, without a server."""
 import json
+import os
 import re
+import shutil
 import struct
 import subprocess
+import time
 
 import jsonschema
 import pytest
 
+import fakerun
 import loggen
 from loggen import (ALLOC, COPY, DISCARD, FREE, PLANES, Process, Run, number)
 
@@ -55,6 +59,8 @@ class Tool:
         if not isinstance(run, Run):
             return run
         self.n += 1
+        for p in run.processes:  # no process is in two recordings
+            p.recorded = self.n
         return run.write(self.folder / f"run{self.n}")
 
     def text(self, *arguments):
@@ -262,8 +268,45 @@ def test_zero_then_stale_and_found_in_watched_slot(tool):
     assert said["first_divergence"]["last_equal"] is None
     plain = tool.text("diff", tool.folder / "run1", tool.folder / "run2").stdout
     assert "the right bytes lie in slot 0 of run A (watched)" in plain
-    # without watching it is zero alone
-    assert kinds(tool.diff(serve(write=both), serve("graph-off")), 1) == ["zero"]
+    assert said["hints"] == [] and "hint" not in plain
+    # without watching it is zero alone, and the next step is said
+    said = tool.diff(serve(write=both), serve("graph-off"))
+    assert kinds(said, 1) == ["zero"]
+    assert said["hints"] == ["record again with --watch-slot 0: a write that went to slot 0 would be seen there"]
+    plain = tool.text("diff", tool.folder / f"run{tool.n - 1}", tool.folder / f"run{tool.n}").stdout
+    assert "  hint: " + said["hints"][0] in plain
+
+
+def many(n, what=lambda i: None):
+    """Two runs of one donation a slot; `what` says what graph-on writes into slot i instead."""
+    runs = []
+    for arm in ("graph-on", "graph-off"):
+        p = Process()
+        pool = p.pool(slots=64, first=5)
+        for i in range(n):
+            p.event(ALLOC, pool, 5 + i)
+            p.launch(1 if arm == "graph-on" else 0)
+            pool.write(5 + i, f"right {i}" if arm == "graph-off" else what(i))
+            p.donate(pool, 5 + i, 32 + i, number("prompt", i), key_len=32 + i)
+        runs.append(Run(arm, p))
+    return runs
+
+
+def test_many_slots_are_counted_and_not_listed(tool):
+    said = tool.diff(*many(12))
+    assert len([s for s in said["slots"] if s["verdict"] == "differs"]) == 12
+    assert "--watch-slot 5:" in said["hints"][0]
+    plain = tool.text("diff", tool.folder / "run1", tool.folder / "run2").stdout
+    assert plain.count("planes differ:") == 8
+    assert "  why: zero in 12 slots: one cause for all\n" in plain
+    assert "  and 4 more slots: zero in 4 slots; --json lists them all\n" in plain
+    mixed = tool.diff(*many(9, lambda i: f"other {i}" if i == 8 else None))
+    assert kinds(mixed, 13) == ["unknown"] and mixed["hints"]
+    plain = tool.text("diff", tool.folder / "run3", tool.folder / "run4").stdout
+    assert "  why: zero in 8 slots, unknown in 1 slot\n" in plain
+    assert "  and 1 more slot: unknown in 1 slot; " in plain
+    tool.diff(*many(8))
+    assert " more slot" not in tool.text("diff", tool.folder / "run5", tool.folder / "run6").stdout
 
 
 def test_stale(tool):
@@ -458,11 +501,102 @@ def test_a_probe_that_fired_in_the_other_run(tool):
     a, b = serve(), serve("graph-off")
     a.processes[0].points = {"toy.track": {"COMMITTED": 5}}
     b.processes[0].points = {"toy.track": {}}
-    proven(tool.diff(a, b), "not_proven", 3, "probe_never_fired")
+    said = tool.diff(a, b)
+    proven(said, "not_proven", 3, "probe_never_fired")
+    assert [r["text"] for r in said["reasons"]] == ["a probe never fired: toy.track: 0 in run B, 5 in run A"]
     b.processes[0].points = {"toy.track": {"COMMITTED": 1}}
     proven(tool.diff(a, b), "equal", 0)
     b.processes[0].points = {}
     proven(tool.diff(a, b), "not_proven", 3, "probe_never_fired")
+
+
+def coverage_rows(plain):
+    return [line.split() for line in plain[plain.index("Coverage"):].splitlines()[2:]]
+
+
+def test_coverage_shows_a_probe_in_both_runs_where_one_has_it(tool):
+    b = serve("graph-off")
+    b.processes[0].event(DISCARD, b.processes[0].pools[0], 1, src=1)
+    tool.diff(serve(), b)
+    plain = tool.text("diff", tool.folder / "run1", tool.folder / "run2").stdout
+    discard = [r for r in coverage_rows(plain) if "core.discard" in r]
+    assert [r[:3] for r in discard] == [["A", "core.discard", "0"], ["B", "core.discard", "1"]]
+    assert discard[0][-2:] == ["never", "fired"]
+    assert not [r for r in coverage_rows(plain) if "core.copy" in r]
+
+
+def test_no_launch_is_what_graph_off_promises(tool):
+    tool.diff(serve(), serve("graph-off"))
+    plain = tool.text("diff", tool.folder / "run1", tool.folder / "run2").stdout
+    (launches,) = [r for r in coverage_rows(plain) if r[:2] == ["B", "core.graph_launch"]]
+    assert launches[2] == "0" and " ".join(launches[9:]) == "none, as graph-off promises"
+    assert "never fired" not in plain
+    (launches,) = [r for r in coverage_rows(tool.text("check", tool.folder / "run2").stdout) if "core.graph_launch" in r]
+    assert launches[-1] == "promises"
+    run = serve("graph-off")
+    run.arm = "graph-on"
+    assert "never fired" in tool.text("check", tool.put(run)).stdout
+
+
+def sited(run, known=True):
+    """The run, all of whose events came from one call site of four frames."""
+    p = run.processes[0]
+    path = b"/opt/server"
+    if known:
+        p.put(loggen.MODULE, 1, len(path), 0x5000, tail=path)
+        names = [b"donate_it", b"", b"serve", b"main"]
+        frames = b"".join(struct.pack("<QII", 0x40 + i, 1 if i != 2 else 0, len(n)) for i, n in enumerate(names))
+        p.put(loggen.CALLSITE, 9, len(names), sum(map(len, names)), 0, tail=frames + b"".join(names))
+    return run
+
+
+def at_site(arm, **more):
+    p = Process()
+    p.callsite = 9
+    return serve(arm, process=p, **more)
+
+
+def test_the_first_divergence_names_its_call_site(tool):
+    def what(pool, slot, content, n):
+        pool.write(slot, "wrong")
+    a, b = tool.put(sited(at_site("graph-on", write=bug([3], what)))), tool.put(sited(at_site("graph-off")))
+    first = tool.diff(a, b)["first_divergence"]
+    assert [f["symbol"] for f in first["callsite"]] == ["donate_it", None, "serve", "main"]
+    lines = tool.text("diff", a, b).stdout.splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith("First divergence"))
+    assert [line.strip() for line in lines[at + 1:at + 4]] == ["at donate_it (/opt/server+0x40)", "at /opt/server+0x41", "at serve (?+0x42)"]
+    assert not lines[at + 4].strip().startswith("at ")
+    # a site that the log does not describe
+    a = tool.put(sited(at_site("graph-on", write=bug([3], what)), known=False))
+    assert tool.diff(a, b)["first_divergence"]["callsite"] is None
+
+
+def test_the_first_broken_event_names_its_call_site(tool):
+    def nothing(pool, slot, content, n):
+        pool.write(0, content)
+    run = tool.put(sited(at_site("graph-on", write=nothing)))
+    (written,) = [i for i in tool.check(run)["invariants"] if i["name"] == "written"]
+    assert written["examples"][0]["callsite"][0] == {"symbol": "donate_it", "module": "/opt/server", "offset": "0x0000000000000040"}
+    plain = tool.text("check", run).stdout
+    written = plain[plain.index("  broken"):plain.index("  holds")]
+    assert written.count("at donate_it (/opt/server+0x40)") == 1 and "at /opt/server+0x41" in written and "main" not in written
+
+
+def test_report_says_what_came_from_a_call_site(tool):
+    run = tool.put(sited(at_site("graph-on")))
+    (site,) = tool.json("report", run)["call_sites"]
+    assert (site["events"], site["kinds"]) == (40, {"donate": 12, "restore": 4, "alloc": 12, "free": 12})
+    plain = tool.text("report", run).stdout
+    assert "call site 9: donate 12, restore 4, alloc 12, free 12\n" in plain
+    assert "      at donate_it (/opt/server+0x40)\n      at /opt/server+0x41\n" in plain
+
+
+def test_report_heads_every_column_of_its_pools(tool):
+    run = serve()
+    run.processes[0].put(loggen.POOL_REMOVE, run.processes[0].tick(), 0, 0)
+    plain = tool.text("report", tool.put(run)).stdout
+    lines = plain[plain.index("Pools"):].splitlines()
+    assert lines[1].split()[-1] == "removed" and lines[2].split()[-1] == "yes"
 
 
 def test_arm_unknown(tool):
@@ -523,6 +657,40 @@ def test_in_flight_when_killed(tool):
     killed.processes[0].in_flight = {"core.donate": 1}
     killed.processes[0].end, killed.processes[0].state = False, 1
     proven(tool.diff(killed, serve("graph-off")), "not_proven", 3, "in_flight_lost")
+
+
+def test_in_flight_while_it_runs(tool):
+    """Nobody was killed: it had not finished."""
+    pid = os.getpid()
+    alive = Process(pid=pid, starttime=fakerun.starttime(pid), host=os.uname().nodename)
+    running = serve(process=alive)
+    alive.in_flight = {"core.donate": 1}
+    alive.end, alive.state = False, 1
+    said = tool.diff(running, serve("graph-off"))
+    proven(said, "not_proven", 3, "not_finished")
+    assert codes(said) == {"not_finished"} and "killed" not in json.dumps(said["reasons"])
+    assert codes(tool.check(running)) == {"not_finished"}
+    # and a fingerprint that has not come is not cut off
+    alive = Process(pid=pid, starttime=fakerun.starttime(pid), host=os.uname().nodename)
+    running = serve(process=alive, on_donate=skipping([9], "COMMITTED", lose_print=True))
+    alive.count["core.donate"]["COMMITTED"] -= 1
+    alive.in_flight = {"core.donate": 1}
+    alive.end, alive.state = False, 1
+    assert codes(tool.diff(running, serve("graph-off"))) == {"not_finished"}
+
+
+def test_an_adapter_that_reports_errors(tool):
+    """Of any of its points: what it did not understand it did not report."""
+    a, b = serve(), serve("graph-off")
+    for run in (a, b):
+        run.processes[0].points = {"toy.donate": {"COMMITTED": 5}, "toy.symbols": {"COMMITTED": 1}}
+    proven(tool.diff(a, b), "equal", 0)
+    for outcome in ("ERROR_ADAPTER", "ERROR_ARGUMENT"):
+        b.processes[0].points["toy.symbols"] = {"COMMITTED": 1, outcome: 1}
+        said = tool.diff(a, b)
+        proven(said, "not_proven", 3, "adapter_error")
+        assert "toy.symbols: 1 of 2" in said["reasons"][0]["text"]
+        proven(tool.check(b), "not_proven", 3, "adapter_error")
 
 
 def test_a_killed_server_that_lost_nothing(tool):
@@ -1193,3 +1361,360 @@ def test_hostile_records(tool, seeds):
             assert "Sanitizer" not in done.stderr, (seed, done.stderr)
             if done.returncode == 2:
                 assert done.stderr.count("\n") == 1 and done.stdout == ""
+
+
+# ---- what must never pass as equal ----
+
+
+def with_lone_restore(arm):
+    """The shuffled server, and a request restored once more."""
+    run = shuffled(arm)
+    p = run.processes[0]
+    p.pools[0].write(4, "prompt 0 at 32")
+    p.restore(p.pools[0], 4, 32, number("prompt", 0), key_len=32)
+    return run
+
+
+def test_by_key_restores_pair_wherever_they_are(tool):
+    """Also those that came before any donation of their slot, and after a donation of another key."""
+    said = tool.diff(serve(), shuffled("graph-off"))
+    proven(said, "equal", 0)
+    assert said["alignment"]["mode"] == "key"
+
+    def never_donated(arm, slot, content):
+        run = shuffled(arm)
+        p = run.processes[0]
+        p.pools[0].write(slot, content)
+        p.restore(p.pools[0], slot, 500, number("early"), key_len=500)
+        return run
+    off = tool.put(never_donated("graph-off", 13, "state"))
+    proven(tool.diff(never_donated("graph-off", 14, "state"), off, "--align", "key"), "equal", 0)
+    said = tool.diff(never_donated("graph-off", 14, "wrong"), off, "--align", "key")
+    proven(said, "differs", 1)
+    assert (row(said, 14)["verdict"], row(said, 14)["shown"]) == ("differs", "restore")
+
+
+def test_by_key_restores_without_a_mate_are_counted(tool):
+    """5 % of each run's: 1 of 5 is more."""
+    said = tool.diff(serve(), with_lone_restore("graph-off"))
+    proven(said, "not_proven", 3, "slot_missing")
+    proven(tool.diff(with_lone_restore("graph-off"), serve()), "not_proven", 3, "slot_missing")
+    assert tool.diff(serve(), with_lone_restore("graph-off"), "--align", "slot")["verdict"] == "not_proven"
+
+
+def long_run(arm, donations, restores=0, shift=0, lone=None):
+    """Donations by key, one a slot; the first `restores` are restored; `lone` is what an extra restore of the last holds."""
+    p = Process()
+    pool = p.pool(slots=400)
+    for n in range(donations):
+        slot = (n + shift) % 300
+        p.event(ALLOC, pool, slot)
+        p.launch(1 if arm == "graph-on" else 0)
+        pool.write(slot, f"state {n}")
+        p.donate(pool, slot, 32 + n, number("prompt", n), key_len=32 + n)
+        if n < restores:
+            p.restore(pool, slot, 32 + n, number("prompt", n), key_len=32 + n)
+    if lone:
+        pool.write(slot, lone)
+        p.restore(pool, slot, 32 + n, number("prompt", n), key_len=32 + n)
+    return Run(arm, p)
+
+
+def test_a_lone_restore_is_held_against_its_own_run(tool):
+    last = "state 39"
+    few, same = long_run("graph-on", 40, 30), long_run("graph-off", 40, 30, 7, lone=last)
+    proven(tool.diff(few, same, "--align", "key"), "equal", 0)
+    said = tool.diff(few, long_run("graph-off", 40, 30, 7, lone="overwritten"), "--align", "key")
+    proven(said, "not_proven", 3, "lone_restore_differs")
+    assert codes(said) == {"lone_restore_differs"}
+    # and nothing excuses it
+    said = tool.diff(few, long_run("graph-off", 40, 30, 7, lone="overwritten"), "--align", "key", "--allow-missing", ".")
+    proven(said, "not_proven", 3, "lone_restore_differs")
+
+
+def test_by_key_95_percent_of_each_run(tool):
+    """Of 100 donations 5 may be alone, whatever the other run has; of both runs together 10 of 200 were once enough."""
+    runs = {n: tool.put(long_run("graph-on" if n == 100 else "graph-off", n, shift=0 if n == 100 else 3)) for n in (95, 94, 90, 100)}
+    proven(tool.diff(runs[100], runs[95], "--align", "key"), "equal", 0)
+    proven(tool.diff(runs[100], runs[94], "--align", "key"), "not_proven", 3, "slot_missing")
+    proven(tool.diff(runs[90], runs[100], "--align", "key"), "not_proven", 3, "slot_missing")
+
+
+def ranked(arm, *parts):
+    """A run of several ranks: each part makes what one rank did, of its process."""
+    out = []
+    for i, part in enumerate(parts):
+        p = Process(pid=4194301 + i, starttime=7 + i, ranks=(("tp", i, len(parts)),))
+        part(arm, p)
+        out.append(p)
+    return Run(arm, *out)
+
+
+def honest(arm, p):
+    serve(arm, process=p)
+
+
+def test_each_rank_keeps_what_its_arm_promises(tool):
+    def ignores(arm, p):
+        serve("graph-off" if arm == "graph-on" else "graph-on", process=p)
+    off = ranked("graph-off", honest, honest)
+    said = tool.diff(ranked("graph-on", honest, ignores), off)
+    proven(said, "not_proven", 3, "switch_had_no_effect")
+    assert "rank tp1.pp0.dp0" in said["reasons"][0]["text"] and "tp0." not in json.dumps(said["reasons"])
+    said = tool.diff(ranked("graph-on", honest, honest), ranked("graph-off", honest, ignores))
+    proven(said, "not_proven", 3, "switch_had_no_effect")
+    assert "rank tp1.pp0.dp0" in said["reasons"][0]["text"]
+
+
+def test_each_rank_launched_before_what_was_compared(tool):
+    def too_early(arm, p):
+        p.launch(3 if arm == "graph-on" else 0)
+        serve("graph-off", process=p)
+    said = tool.diff(ranked("graph-on", honest, too_early), ranked("graph-off", honest, too_early))
+    proven(said, "not_proven", 3, "no_launch_before_donation")
+    assert "rank tp1.pp0.dp0" in said["reasons"][0]["text"]
+
+
+def test_silence_on_both_sides(tool):
+    """Ranks of which nothing was measured, alike in both runs."""
+    def no_pool(arm, p):
+        pass
+
+    def paused(arm, p):
+        def donate(q, pool, slot, n):
+            q.counted("core.donate", "FILTERED_PAUSED")
+        pool = p.pool()
+        p.launch(1 if arm == "graph-on" else 0)
+        donate(p, pool, 1, 0)
+    said = tool.diff(ranked("graph-on", honest, no_pool), ranked("graph-off", honest, no_pool))
+    proven(said, "not_proven", 3, "probe_never_fired")
+    assert "tp1.pp0.dp0" in said["reasons"][0]["text"] and "no pool" in said["reasons"][0]["text"]
+    said = tool.diff(ranked("graph-on", honest, paused), ranked("graph-off", honest, paused))
+    proven(said, "not_proven", 3, "nothing_measured")
+    assert codes(said) == {"nothing_measured"}
+    assert "none was recorded (paused 1)" in said["reasons"][0]["text"]
+    proven(tool.check(ranked("graph-on", honest, paused)), "not_proven", 3, "nothing_measured")
+
+
+def two_pools(arm, of_second=0):
+    p = Process()
+    run = serve(arm, process=p)
+    second = p.pool("second")
+    for n in range(of_second):
+        second.write(n, f"second {n}")
+        p.donate(second, n, 700 + n, number("second", n), key_len=700 + n)
+    return run
+
+
+def test_pools_from_which_nothing_was_donated(tool):
+    said = tool.diff(two_pools("graph-on"), two_pools("graph-off"))
+    proven(said, "equal", 0)
+    assert said["pools_without_donations"] == [{"rank": "tp0.pp0.dp0", "pool": "second"}]
+    assert "pool tp0.pp0.dp0/second: no donation in either run\n" in tool.text("diff", tool.folder / "run1", tool.folder / "run2").stdout
+    said = tool.diff(two_pools("graph-on", 1), two_pools("graph-off"))
+    proven(said, "not_proven", 3, "probe_never_fired")
+    assert said["pools_without_donations"] == []
+    assert tool.diff(two_pools("graph-on", 1), two_pools("graph-off", 1))["pools_without_donations"] == []
+    # by key 5 % may be alone, and not a whole pool
+    a, b = long_run("graph-on", 100), long_run("graph-off", 100, shift=3)
+    for run in (a, b):
+        run.processes[0].pool("second")
+    a.processes[0].donate(a.processes[0].pools[1], 1, 9, number("x"), key_len=9)
+    proven(tool.diff(a, b, "--align", "key"), "not_proven", 3, "probe_never_fired")
+    proven(tool.diff(a, b, "--align", "key", "--allow-missing", "/second/"), "equal", 0)
+
+
+def test_what_is_allowed_excuses_nothing_else(tool):
+    """A loss of another rank, kind or outcome that only the counters know."""
+    def losing(row_name, outcome, rank=0, ranks=1):
+        def lossy(arm, p):
+            serve(arm, process=p, on_donate=skipping([8], "SKIPPED_CAPTURING"))
+        run = ranked("graph-on", lossy, *[honest] * (ranks - 1))
+        run.processes[0].restore(run.processes[0].pools[0], 3, 1, number("r"), outcome="SKIPPED_CAPTURING")
+        if row_name:
+            p = run.processes[rank]
+            # the excused event takes no place: the counters know as many as before, of another kind
+            p.counted(row_name, outcome)
+        return run
+    off, off2 = tool.put(ranked("graph-off", honest)), tool.put(ranked("graph-off", honest, honest))
+    proven(tool.diff(losing(None, None), off, "--allow-missing", "/mamba/3$"), "equal", 0)
+    for row_name, outcome in [("core.donate", "SKIPPED_LEGACY"), ("core.restore", "SKIPPED_LEGACY"), ("core.restore", "SKIPPED_CAPTURING"),
+                              ("core.donate", "DROPPED_RING")]:
+        run = losing(row_name, outcome)
+        # one sum over kinds and outcomes would hold: a loss fewer of what is excused
+        run.processes[0].count["core.donate"]["SKIPPED_CAPTURING"] -= 1
+        assert tool.diff(run, off, "--allow-missing", "/mamba/3$")["verdict"] == "not_proven", (row_name, outcome)
+    run = losing("core.donate", "SKIPPED_CAPTURING", rank=1, ranks=2)
+    proven(tool.diff(run, off2, "--allow-missing", "tp0.pp0.dp0/mamba/3$"), "not_proven", 3, "skipped_needed")
+
+
+@pytest.mark.parametrize("row_name", ["core.graph_launch", "core.alloc", "core.free", "core.step", "core.watch", "toy.point"])
+@pytest.mark.parametrize("outcome", ["DROPPED_QUEUE", "SKIPPED_DISK"])
+def test_diff_says_no_less_than_verify(tool, row_name, outcome):
+    run = serve("graph-off")
+    p = run.processes[0]
+    p.points = {"toy.point": {"COMMITTED": 1}}
+    on = serve()
+    on.processes[0].points = {"toy.point": {"COMMITTED": 1}}
+    proven(tool.diff(on, run), "equal", 0)
+    (p.points[row_name] if row_name in p.points else p.count[row_name])[outcome] = 1
+    assert tool.text("verify", tool.put(run)).returncode == 3
+    assert tool.diff(on, run)["exit_status"] == 3
+    assert tool.check(run)["exit_status"] == 3
+
+
+def test_an_adapter_that_skips(tool):
+    runs = [serve(), serve("graph-off")]
+    for run in runs:
+        run.processes[0].points = {"toy.point": {"COMMITTED": 1, "SKIPPED_CAPTURING": 1}}
+    proven(tool.diff(*runs), "not_proven", 3, "skipped_needed")
+
+
+@pytest.mark.parametrize("row_name", ["core.donate", "core.restore", "core.alloc", "core.free", "core.step"])
+@pytest.mark.parametrize("by", [1, -1])
+def test_log_and_counters_disagree(tool, row_name, by):
+    """The log may hold neither less than was committed nor more than was begun."""
+    run = serve("graph-off")
+    run.processes[0].count[row_name]["COMMITTED"] += by
+    assert tool.text("verify", tool.put(run)).returncode == 3
+    proven(tool.diff(serve(), run), "not_proven", 3, "log_counters_disagree")
+    proven(tool.check(run), "not_proven", 3, "log_counters_disagree")
+
+
+@pytest.mark.parametrize("counter,code", [("write_errors", "records_dropped"), ("internal_errors", "internal_error"),
+                                          ("metadata_lost", "records_dropped")])
+def test_trouble_that_was_counted(tool, counter, code):
+    run = serve("graph-off")
+    run.processes[0].count[counter] = {"COMMITTED": 1}
+    proven(tool.diff(serve(), run), "not_proven", 3, code)
+    proven(tool.check(run), "not_proven", 3, code)
+    assert tool.text("verify", tool.put(run)).returncode == 3
+
+
+def test_an_adapter_that_was_asked_for_and_never_fired(tool):
+    folders = []
+    for arm in ("graph-on", "graph-off"):
+        run = serve(arm)
+        run.processes[0].points = {"toy.one": {}, "toy.two": {}}
+        folders.append(tool.put(run))
+    proven(tool.diff(*folders), "equal", 0)
+    for folder in folders:
+        manifest = json.loads((folder / "run.json").read_text())
+        manifest["adapters"] = [{"name": "toy", "path": "/x/toy.so", "points": ["toy.one", "toy.two"]}]
+        (folder / "run.json").write_text(json.dumps(manifest))
+    assert tool.text("verify", folders[0]).returncode == 3
+    proven(tool.diff(*folders), "not_proven", 3, "probe_never_fired")
+
+
+def test_a_copy_of_a_recording_is_no_second_recording(tool):
+    a = tool.put(serve("graph-off"))
+    b = tool.folder / "copy"
+    shutil.copytree(a, b)
+    said = tool.diff(a, b)
+    proven(said, "not_proven", 3, "same_process")
+    # relabelled or not
+    (b / "run.json").write_text((b / "run.json").read_text().replace("graph-off", "nightly"))
+    proven(tool.diff(a, b), "not_proven", 3, "same_process")
+    # pids and start times come again after a boot
+    proven(tool.diff(a, serve("graph-off")), "equal", 0)
+
+
+def test_every_combination_of_the_axes(tool):
+    def grid(arm, *places):
+        runs = [serve(arm, process=Process(pid=4194301 + i, starttime=7 + i, ranks=(("tp", t, 2), ("pp", s, 2))))
+                for i, (t, s) in enumerate(places)]
+        return Run(arm, *(p for r in runs for p in r.processes))
+    whole = [(0, 0), (0, 1), (1, 0), (1, 1)]
+    proven(tool.diff(grid("graph-on", *whole), grid("graph-off", *whole)), "equal", 0)
+    said = tool.diff(grid("graph-on", (0, 0), (1, 1)), grid("graph-off", (0, 0), (1, 1)))
+    proven(said, "not_proven", 3, "rank_missing")
+    assert "2 of the 4 combinations" in said["reasons"][0]["text"]
+    proven(tool.check(grid("graph-on", *whole[:3])), "not_proven", 3, "rank_missing")
+    # an index that is not there, or a rank twice, is no other rank
+    said = tool.diff(grid("graph-on", *whole[:3], (2, 0)), grid("graph-off", *whole[:3], (2, 0)))
+    proven(said, "not_proven", 3, "rank_missing")
+
+
+def test_what_was_left_out_is_said(tool):
+    def pausing(arm, n, outcome="FILTERED_PAUSED"):
+        run = serve(arm)
+        run.processes[0].counted("core.donate", outcome, n)
+        return run
+    said = tool.diff(pausing("graph-on", 100), pausing("graph-off", 100))
+    proven(said, "equal", 0)
+    assert said["not_recorded"] == [{"attempted": 112, "paused": 100, "adapter": 0}] * 2
+    plain = tool.text("diff", tool.folder / "run1", tool.folder / "run2").stdout
+    for run in "AB":
+        assert f"  run {run}: 100 of 112 donations were not recorded (paused 100)\n" in plain
+    for outcome in ("FILTERED_PAUSED", "FILTERED_ADAPTER"):
+        said = tool.diff(pausing("graph-on", 99, outcome), pausing("graph-off", 100, outcome))
+        proven(said, "not_proven", 3, "filtered_differs")
+    # padded rows follow the batch
+    said = tool.diff(pausing("graph-on", 3, "FILTERED_PADDING"), serve("graph-off"))
+    proven(said, "equal", 0)
+    assert "not recorded" not in tool.text("diff", tool.folder / f"run{tool.n - 1}", tool.folder / f"run{tool.n}").stdout
+
+
+@pytest.mark.parametrize("arm", ["GRAPH-OFF", "graph_off", "graph-off ", "Graph Off", "graphoff", "Padded_Eager"])
+def test_arms_that_are_nearly_known(tool, arm):
+    """The switch was ignored, and the misspelt arm promises nothing that would tell."""
+    ignored = serve()
+    ignored.arm = arm
+    said = tool.diff(serve(), ignored)
+    proven(said, "not_proven", 3, "arm_unknown")
+    assert "nearly " in said["reasons"][0]["text"] and "--arm graph-off" in said["reasons"][0]["remedy"]
+    for fine in ("graph-off-2", "nightly", "off"):
+        ignored.arm = fine
+        proven(tool.diff(serve(), ignored), "equal", 0)
+
+
+def test_a_log_of_another_process(tool):
+    """Swapped between two ranks, or brought from elsewhere."""
+    a, b = tool.put(two_ranks("graph-on")), tool.put(two_ranks("graph-off"))
+    proven(tool.diff(a, b), "equal", 0)
+    one, two = sorted(b.glob("*.log"))
+    held = one.read_bytes()
+    one.write_bytes(two.read_bytes())
+    two.write_bytes(held)
+    proven(tool.diff(a, b), "not_proven", 3, "log_damaged")
+    assert tool.text("verify", b).returncode == 3
+    proven(tool.check(b), "not_proven", 3, "log_damaged")
+
+
+@pytest.mark.parametrize("change", [lambda host, pid, start: f"{host}.00{pid}.{start}", lambda host, pid, start: f"{host}.{pid}.0{start}",
+                                    lambda host, pid, start: f"{host}.{pid}.{start}-0"])
+def test_names_that_are_not_ours(tool, change):
+    """A second file under another spelling of one name was dropped in silence."""
+    b = tool.put(serve("graph-off"))
+    (log,) = b.glob("*.log")
+    (b / (change("elsewhere", 4194301, 7) + ".log")).write_bytes(log.read_bytes())
+    for arguments in (["diff", tool.put(serve()), b], ["check", b], ["verify", b], ["report", b]):
+        done = tool.text(*arguments)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), arguments
+
+
+def test_a_log_with_a_hole_that_nobody_can_read(tool):
+    b = tool.put(serve("graph-off"))
+    (log,) = b.glob("*.log")
+    os.truncate(log, 1 << 40)
+    for arguments in (["report", b], ["verify", b], ["check", b]):
+        started = time.monotonic()
+        assert tool.text(*arguments).returncode == 3
+        assert time.monotonic() - started < 5
+    # nor does a little that lies in it make it longer
+    with open(log, "r+b") as f:
+        f.seek((1 << 39) + 17)
+        f.write(b"CHNK is not a header")
+    assert tool.text("report", b).returncode == 3
+
+
+def test_control_characters_of_the_manifest_are_escaped(tool):
+    a = tool.put(serve())
+    manifest = json.loads((a / "run.json").read_text())
+    manifest["argv"] = ["a\x7fb", "c\u009bd"]
+    manifest["env"] = {"k\x7f": "\u202ev"}
+    (a / "run.json").write_text(json.dumps(manifest, ensure_ascii=False))
+    out = subprocess.run([tool.command, "export", "--format", "jsonl", a], capture_output=True, timeout=60).stdout
+    assert b"\x7f" not in out and b"\xc2\x9b" not in out and "\u202e".encode() not in out
+    first = json.loads(out.splitlines()[0])["manifest"]
+    assert first["argv"] == ["a\\x7fb", "c\\xc2\\x9bd"] and first["env"] == {"k\\x7f": "\\xe2\\x80\\xaev"}

@@ -38,6 +38,8 @@ SHAPES = {
     "2.25 MiB, 48 planes": ([(48, 48 * KIB, "F32")], True),
     "0.84 MiB, 36 planes": ([(36, 24 * KIB, "BF16")], True),
     "4 KiB, 1 plane": ([(1, 4 * KIB, "F32")], True),
+    "4.5 MiB, 36 planes": ([(36, 128 * KIB, "F32")], False),
+    "18 MiB, 36 planes": ([(36, 512 * KIB, "F32")], False),
     "72 MiB, 96 planes raw": ([(96, 768 * KIB, "RAW")], False),
     "72 MiB, 96 planes f16": ([(96, 768 * KIB, "F16")], False),
     "72 MiB, 96 planes f64": ([(96, 768 * KIB, "F64")], False),
@@ -48,8 +50,9 @@ SHAPES = {
     "72 MiB, 96 planes bf16 at +2": ([(96, 768 * KIB, "BF16")], False),
 }
 TUNING = ["72 MiB, 96 planes", "72 MiB, 96 planes bf16", "64 MiB, 1 plane", "4.7 MiB, 200 planes", "2.25 MiB, 48 planes", "4 KiB, 1 plane"]
-VARIANTS = [{}, {"FP_AHEAD": 4}, {"FP_AHEAD": 4, "FP_BLOCKS": 5}, {"FP_AHEAD": 4, "FP_BLOCKS": 6}, {"FP_BLOCKS": 3},
-            {"FP_CHUNK_BYTES": 32768}, {"FP_CHUNK_BYTES": 32768, "FP_AHEAD": 4, "FP_BLOCKS": 5}, {"FP_CHUNK_BYTES": 131072}]
+VARIANTS = [{}, {"FP_AHEAD": 6}, {"FP_AHEAD": 4, "FP_BLOCKS": 5}, {"FP_CHUNK_BYTES": 196608, "FP_AHEAD": 6},
+            {"FP_CHUNK_BYTES": 131072, "FP_AHEAD": 6}, {"FP_CHUNK_BYTES": 98304, "FP_AHEAD": 6},
+            {"FP_CHUNK_BYTES": 65536, "FP_AHEAD": 6}, {"FP_CHUNK_BYTES": 32768, "FP_AHEAD": 4, "FP_BLOCKS": 5}]
 
 
 class Bench:

@@ -10,19 +10,19 @@
 static const struct toy_case cases[] = {
 	{ .name = "clean", .built = true },
 	{ .name = "stale-index-tail", .built = true, .stale_tail = true },
-	{ .name = "path-never-walked", .built = true, .never_walk = true },
-	{ .name = "switch-ignored", .built = true, .ignore_switch = true },
-	{ .name = "wrong-position" },
-	{ .name = "snapshot-too-early" },
-	{ .name = "capture-writes-slot0" },
-	{ .name = "conv-leak" },
-	{ .name = "nan-survives-clear" },
-	{ .name = "graph-wipes-state" },
-	{ .name = "padding-aliases-live" },
-	{ .name = "padded-eager-equal" },
+	{ .name = "path-never-walked", .built = true, .everywhere = true, .never_walk = true },
+	{ .name = "switch-ignored", .built = true, .everywhere = true, .ignore_switch = true },
+	{ .name = "wrong-position", .built = true, .early_position = true },
+	{ .name = "snapshot-too-early", .built = true, .early_donation = true },
+	{ .name = "capture-writes-slot0", .built = true, .dirty_warm_up = true, .clear_owned_only = true },
+	{ .name = "conv-leak", .built = true, .leak_conv = true },
+	{ .name = "nan-survives-clear", .built = true, .nan_warm_up = true, .clear_multiplies = true },
+	{ .name = "graph-wipes-state", .built = true, .wipe = true },
+	{ .name = "padding-aliases-live", .built = true, .alias_padding = true },
+	{ .name = "padded-eager-equal", .built = true, .everywhere = true, .by_rows = true },
 	{ .name = "sync-hides-it" },
-	{ .name = "aliased-write" },
-	{ .name = "two-bugs" },
+	{ .name = "aliased-write", .built = true, .stray = true },
+	{ .name = "two-bugs", .built = true, .stale_tail = true, .nan_warm_up = true, .clear_multiplies = true },
 };
 
 #define N_CASES (sizeof(cases) / sizeof(cases[0]))
@@ -35,9 +35,14 @@ const struct toy_case *toy_case_find(const char *name)
 	return NULL;
 }
 
+const struct toy_case *toy_case_played(const struct toy_case *bug, bool graph_path)
+{
+	return graph_path || bug->everywhere ? bug : &cases[0];
+}
+
 const char *toy_case_names(void)
 {
-	static char names[256];
+	static char names[512];
 	size_t used = 0;
 
 	for (size_t i = 0; i < N_CASES; i++)

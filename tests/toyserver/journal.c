@@ -71,9 +71,9 @@ static bool bytes(struct toy_journal *j, int slot)
 			 : j->notes[slot].alloc_hash == real ? "\"stale\""
 							     : "\"other\"";
 	fprintf(j->file,
-		", \"hash\": \"0x%016" PRIx64 "\", \"right\": \"0x%016" PRIx64
+		", \"nan\": %d, \"hash\": \"0x%016" PRIx64 "\", \"right\": \"0x%016" PRIx64
 		"\", \"differs\": %s, \"torn\": %s, \"expect\": %s, \"in_slot0\": %s, \"planes_differing\": [",
-		real, right, boolean(differs), boolean(s->torn[slot]), expect,
+		toy_shadow_nan(s, slot), real, right, boolean(differs), boolean(s->torn[slot]), expect,
 		s->torn[0] ? "null" : boolean(differs && toy_shadow_hash(s, &s->real, 0) == right));
 	for (int layer = 0; layer < s->layers; layer++)
 		for (int ssm = 0; ssm < 2; ssm++)
@@ -118,13 +118,17 @@ void toy_journal_alloc(struct toy_journal *j, int request, int slot, const char 
 		return;
 	j->notes[slot].alloc_hash = toy_shadow_hash(j->shadow, &j->shadow->real, slot);
 	line(j,
-	     "{\"event\": \"alloc\", \"request\": %d, \"slot\": %d, \"use\": \"%s\", \"hash\": \"0x%016" PRIx64 "\"}",
-	     request, slot, use, j->notes[slot].alloc_hash);
+	     "{\"event\": \"alloc\", \"request\": %d, \"slot\": %d, \"use\": \"%s\", \"nan\": %d, \"hash\": "
+	     "\"0x%016" PRIx64 "\"}",
+	     request, slot, use, toy_shadow_nan(j->shadow, slot), j->notes[slot].alloc_hash);
 }
 
 void toy_journal_slot(struct toy_journal *j, enum toy_call event, int slot, int64_t from)
 {
-	line(j, "{\"event\": \"%s\", \"slot\": %d, \"from\": %" PRId64 "}", toy_call_names[event], slot, from);
+	if (!j->file)
+		return;
+	line(j, "{\"event\": \"%s\", \"slot\": %d, \"from\": %" PRId64 ", \"nan\": %d}", toy_call_names[event], slot,
+	     from, toy_shadow_nan(j->shadow, slot));
 }
 
 void toy_journal_perturb(struct toy_journal *j, int slot, int layer, int offset)

@@ -83,10 +83,12 @@ KERNEL(toy_embed, struct toy_rows rows)
 	hidden[t * TOY_CHANNELS + c] = toy_signed(toy_hash((uint32_t)tokens[begin + t], (uint32_t)c));
 }
 
-/* The causal convolution: shifts the new input in, returns what goes on to the SSM. */
-INLINE float toy_conv(uint16_t *window, float input)
+/* The causal convolution: shifts the new input in, returns what goes on to the SSM. past: so many earlier inputs are the
+ * sequence's own. */
+INLINE float toy_conv(uint16_t *window, float input, int32_t past)
 {
-	float oldest = toy_from_bf16(window[1]), middle = toy_from_bf16(window[2]);
+	float oldest = past < 2 ? 0.0f : toy_from_bf16(window[1]);
+	float middle = past < 1 ? 0.0f : toy_from_bf16(window[2]);
 	uint16_t newest = toy_to_bf16(input);
 
 	window[0] = window[1];
@@ -95,8 +97,10 @@ INLINE float toy_conv(uint16_t *window, float input)
 	return oldest * 0.25f + middle * 0.5f + toy_from_bf16(newest);
 }
 
-/* state = decay * state + gain(token) * input, for the TOY_STATE numbers of one channel; returns the read-out. */
-INLINE float toy_ssm(float *state, float input, uint32_t token, uint32_t layer, uint32_t channel)
+/* state = decay * state + gain(token) * (input + neighbour), for the TOY_STATE numbers of one channel; returns the
+ * read-out. */
+INLINE float toy_ssm(float *state, float input, float neighbour, int32_t wide, uint32_t token, uint32_t layer,
+		     uint32_t channel)
 {
 	float out = 0.0f;
 
@@ -104,7 +108,7 @@ INLINE float toy_ssm(float *state, float input, uint32_t token, uint32_t layer, 
 		float decay = 0.5f + (float)(toy_hash(layer * TOY_CHANNELS + channel, n) & 0xffff) * 7e-6f;
 		float gain = toy_signed(toy_hash(token ^ 0x55000000u, layer * TOY_STATE + n));
 
-		state[n] = state[n] * decay + input * gain;
+		state[n] = state[n] * decay + (wide ? input * gain + neighbour * gain : (input + neighbour) * gain);
 		out = out + state[n] * toy_signed(toy_hash(0x0ac1e000u + layer, n));
 	}
 	return out;
@@ -116,6 +120,7 @@ KERNEL(toy_layer, struct toy_layer_args a)
 	const int32_t begin = ((const int32_t *)a.rows.row_begin)[BLOCK];
 	const int32_t count = ((const int32_t *)a.rows.row_count)[BLOCK];
 	const int32_t slot = ((const int32_t *)a.rows.state_indices)[BLOCK];
+	const int32_t fresh = a.rows.fresh ? ((const int32_t *)a.rows.fresh)[BLOCK] : 0;
 	SHARED float mixed[TOY_CHANNELS];
 
 	if (slot < 0)
@@ -127,14 +132,13 @@ KERNEL(toy_layer, struct toy_layer_args a)
 		float *hidden = (float *)a.rows.hidden + (int64_t)t * TOY_CHANNELS;
 
 		FOR(c, TOY_CHANNELS)
-		mixed[c] = toy_conv(conv + c * TOY_WINDOW, hidden[c]);
+		mixed[c] = toy_conv(conv + c * TOY_WINDOW, hidden[c], fresh ? t - begin : TOY_WINDOW);
 		SYNC();
 		FOR(c, TOY_CHANNELS)
 		{
 			/* a neighbour's input too: a wrong row in one channel spreads over the slot */
-			float input = mixed[c] + mixed[(c + 5) % TOY_CHANNELS] * 0.5f;
-			float out = toy_ssm(ssm + c * TOY_STATE, input, (uint32_t)tokens[t], (uint32_t)a.layer,
-					    (uint32_t)c);
+			float out = toy_ssm(ssm + c * TOY_STATE, mixed[c], mixed[(c + 5) % TOY_CHANNELS] * 0.5f, a.wide,
+					    (uint32_t)tokens[t], (uint32_t)a.layer, (uint32_t)c);
 
 			hidden[c] = hidden[c] * 0.5f + out * (1.0f / 1024.0f);
 		}
@@ -173,4 +177,33 @@ KERNEL(toy_track, uint64_t state_indices, uint64_t track_indices, uint64_t track
 		((const uint16_t *)(conv + (uint64_t)(from * conv_stride)))[i];
 	FOR(i, TOY_SSM_ELEMS)
 	((float *)(ssm + (uint64_t)(to * ssm_stride)))[i] = ((const float *)(ssm + (uint64_t)(from * ssm_stride)))[i];
+}
+
+/* Empties one layer of the rows' slots: by a product with 0, which keeps a NaN, or by writing zeros. */
+KERNEL(toy_wipe, uint64_t state_indices, uint64_t conv, uint64_t ssm, int64_t conv_stride, int64_t ssm_stride,
+       int32_t multiply)
+{
+	const int32_t slot = ((const int32_t *)state_indices)[BLOCK];
+
+	if (slot < 0)
+		return;
+	uint16_t *window = (uint16_t *)(conv + (uint64_t)(slot * conv_stride));
+	float *state = (float *)(ssm + (uint64_t)(slot * ssm_stride));
+
+	FOR(i, TOY_CONV_ELEMS)
+	window[i] = multiply ? toy_to_bf16(toy_from_bf16(window[i]) * 0.0f) : (uint16_t)0;
+	FOR(i, TOY_SSM_ELEMS)
+	state[i] = multiply ? state[i] * 0.0f : 0.0f;
+}
+
+/* Adds to the rows' states by what lies in a table: no parameter points into the pool. */
+KERNEL(toy_stray, uint64_t table)
+{
+	const struct toy_stray_table *t = (const struct toy_stray_table *)table;
+	const int32_t slot = ((const int32_t *)t->state_indices)[BLOCK];
+
+	if (slot < 0)
+		return;
+	FOR(i, TOY_STATE)
+	((float *)(t->ssm + (uint64_t)(slot * t->ssm_stride)))[i] += 0.5f;
 }

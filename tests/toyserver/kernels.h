@@ -26,13 +26,20 @@ struct toy_rows {
 	uint64_t row_begin, row_count; /* int32[rows]: a row's tokens */
 	uint64_t state_indices;        /* int32[rows]: live slot, negative for a padded row */
 	uint64_t hidden;               /* float[tokens][TOY_CHANNELS] */
+	uint64_t fresh;                /* int32[rows]: 1 where no state came before, whatever the window holds; or 0 */
 };
 
 struct toy_layer_args {
 	struct toy_rows rows;
 	uint64_t conv, ssm; /* this layer's planes, at slot 0 */
 	int64_t conv_stride, ssm_stride;
-	int32_t layer, reserved;
+	int32_t layer;
+	int32_t wide; /* 1: the sum that is right for many rows, which rounds otherwise */
+};
+
+struct toy_stray_table {
+	uint64_t state_indices, ssm;
+	int64_t ssm_stride;
 };
 
 #endif

@@ -28,3 +28,14 @@ CPU_KERNEL(toy_track)
 	FOR_BLOCKS toy_track(block, ARG(uint64_t, 0), ARG(uint64_t, 1), ARG(uint64_t, 2), ARG(uint64_t, 3),
 			     ARG(uint64_t, 4), ARG(int64_t, 5), ARG(int64_t, 6));
 }
+
+CPU_KERNEL(toy_wipe)
+{
+	FOR_BLOCKS toy_wipe(block, ARG(uint64_t, 0), ARG(uint64_t, 1), ARG(uint64_t, 2), ARG(int64_t, 3),
+			    ARG(int64_t, 4), ARG(int32_t, 5));
+}
+
+CPU_KERNEL(toy_stray)
+{
+	FOR_BLOCKS toy_stray(block, ARG(uint64_t, 0));
+}

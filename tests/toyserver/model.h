@@ -21,9 +21,10 @@ struct toy_model {
 	const struct toy_pool *pool;
 	toy_stream stream;
 	enum toy_arm arm;
-	bool stale_tail;
+	const struct toy_case *bug; /* as played in this arm */
 	toy_module module;
-	toy_function embed, layer, track, output;
+	toy_function embed, layer, track, output, wipe, stray;
+	toy_ptr stray_table;
 	toy_ptr memory, arena; /* the graph path's static buffers; memory for fresh tensors */
 	uint64_t arena_at;
 	struct toy_inputs fixed;
@@ -33,10 +34,23 @@ struct toy_model {
 	int captured;
 };
 
-void toy_model_open(struct toy_model *model, const struct toy_pool *pool, enum toy_arm arm, bool stale_tail,
+void toy_model_open(struct toy_model *model, const struct toy_pool *pool, enum toy_arm arm, const struct toy_case *bug,
 		    toy_stream stream);
 void toy_model_capture(struct toy_model *model);
 void toy_model_close(struct toy_model *model);
+
+/* Does decode work on the static buffers? */
+bool toy_graph_path(enum toy_arm arm);
+
+/* What the bug makes of a prefill of that many rows, and of a decode step. */
+struct toy_twist toy_model_prefill_twist(const struct toy_model *model, int rows);
+struct toy_twist toy_model_decode_twist(const struct toy_model *model);
+
+/* What servers do before they capture: the operators once, over the static buffers. */
+void toy_model_warm_up(struct toy_model *model, const struct toy_forward *forward);
+
+/* Empties a slot by a product with 0. */
+void toy_model_multiply(struct toy_model *model, int slot);
 
 /* The padded size that serves so many rows. */
 int toy_model_padded(int rows);

@@ -18,7 +18,7 @@ $(BUILD)/toyserver/ptx.o: $(TOY_DIR)/ptx.S $(TOY_DIR)/kernels.ptx
 	$(CC) -c $< -o $@
 
 $(TOY): $(TOY_O) $(BUILD)/toyserver/ptx.o
-	$(CC) $(OPT) -o $@ $^ -ldl
+	$(CC) $(OPT) -rdynamic -o $@ $^ -ldl
 
 $(TOY_KERNELS): $(TOY_DIR)/kernels_cpu.c
 	@mkdir -p $(@D)

@@ -25,6 +25,8 @@ struct toy_options {
 	int64_t device_slot_ids; /* 1: slot ids are reported by device address */
 	int64_t by_proc_address; /* 1: entry points come from cuGetProcAddress */
 	int64_t waves;           /* equal requests that start and end together: every batch is full */
+	int64_t fixed_answers;   /* wrong states change no token, so all that follows stays comparable */
+	int64_t use_slot_0;      /* slot 0 is handed out, and first */
 	int64_t donate;          /* 0: the donation call to slotprobe is left out, and nothing else */
 	int64_t shadow;          /* 0: do not work the state out on the host too */
 	int64_t check_driver;    /* only say which driver and device there are */

@@ -9,7 +9,7 @@
 /* Stands in the device cell of a slot that nobody owns: whoever reads a slot id too early or too late is out of range. */
 #define NOBODY ((int64_t)1 << 40)
 
-void toy_pool_open(struct toy_pool *pool, int layers, int slots, toy_stream stream)
+void toy_pool_open(struct toy_pool *pool, int layers, int slots, bool use_slot_0, toy_stream stream)
 {
 	size_t rows = (size_t)layers * (size_t)slots;
 
@@ -22,9 +22,10 @@ void toy_pool_open(struct toy_pool *pool, int layers, int slots, toy_stream stre
 	CHECK(set(pool->ids, 0x11, (size_t)slots * sizeof(int64_t), stream));
 	pool->free = calloc((size_t)slots, sizeof(*pool->free));
 	pool->id_values = calloc((size_t)slots, sizeof(*pool->id_values));
-	if (!pool->free || !pool->id_values)
+	pool->owners = calloc((size_t)slots, sizeof(*pool->owners));
+	if (!pool->free || !pool->id_values || !pool->owners)
 		toy_die("out of memory");
-	for (int slot = 1; slot < slots; slot++)
+	for (int slot = !use_slot_0; slot < slots; slot++)
 		pool->free[pool->free_count++] = slot;
 	for (int slot = 0; slot < slots; slot++)
 		pool->id_values[slot] = slot;
@@ -37,6 +38,7 @@ void toy_pool_close(struct toy_pool *pool)
 	CHECK(mem_free(pool->ssm));
 	CHECK(mem_free(pool->ids));
 	free(pool->free);
+	free(pool->owners);
 	free(pool->id_values);
 }
 
@@ -54,6 +56,7 @@ int toy_pool_take(struct toy_pool *pool, toy_stream stream)
 	slot = pool->free[pool->free_at];
 	pool->free_at = (pool->free_at + 1) % pool->slots;
 	pool->free_count--;
+	pool->owners[slot]++;
 	write_id(pool, slot, &pool->id_values[slot], stream);
 	return slot;
 }
@@ -65,11 +68,13 @@ void toy_pool_give(struct toy_pool *pool, int slot, toy_stream stream)
 	write_id(pool, slot, &pool->id_poison, stream);
 }
 
-void toy_pool_clear(const struct toy_pool *pool, int slot, toy_stream stream)
+void toy_pool_clear(const struct toy_pool *pool, int slot, enum toy_clear how, toy_stream stream)
 {
 	for (int layer = 0; layer < pool->layers; layer++) {
-		CHECK(set(toy_pool_conv(pool, layer, slot), 0, TOY_CONV_BYTES, stream));
-		CHECK(set(toy_pool_ssm(pool, layer, slot), 0, TOY_SSM_BYTES, stream));
+		if (how == TOY_CLEAR_ALL)
+			CHECK(set(toy_pool_conv(pool, layer, slot), 0, TOY_CONV_BYTES, stream));
+		if (how == TOY_CLEAR_ALL || how == TOY_CLEAR_SSM)
+			CHECK(set(toy_pool_ssm(pool, layer, slot), 0, TOY_SSM_BYTES, stream));
 	}
 }
 

@@ -20,18 +20,19 @@ static void add_row(struct toy_forward *f, const struct toy_request *r, int coun
 	f->state_indices[row] = r->live;
 	f->track_indices[row] = checkpoint ? r->track : 0;
 	f->track_mask[row] = checkpoint;
+	f->fresh[row] = !r->len;
 	memcpy(f->tokens + f->n_tokens, r->tokens + r->len, (size_t)count * sizeof(f->tokens[0]));
 	f->n_tokens += count;
 }
 
 /* Rows without a request: one token each, no slot. */
-static void pad(struct toy_forward *f)
+static void pad(struct toy_forward *f, int32_t slot)
 {
 	f->padded = toy_model_padded(f->rows);
 	for (int row = f->rows; row < f->padded; row++) {
 		f->row_begin[row] = f->n_tokens;
 		f->row_count[row] = 1;
-		f->state_indices[row] = -1;
+		f->state_indices[row] = slot;
 		f->track_indices[row] = 0;
 		f->track_mask[row] = 0;
 		f->tokens[f->n_tokens++] = 0;
@@ -48,7 +49,7 @@ static void announce(struct toy_server *s, const char *name, bool graph)
 
 static void output(struct toy_server *s, struct toy_request *r, int32_t token)
 {
-	r->tokens[r->n_tokens++] = token;
+	r->tokens[r->n_tokens++] = s->options->fixed_answers ? r->tokens[0] : token;
 	s->tokens++;
 	if (r->n_tokens < r->prompt_len + r->gen)
 		return;
@@ -137,10 +138,15 @@ static void prefill(struct toy_server *s)
 	for (int i = 0; i < n; i++)
 		add_row(f, rows[i], chunk_of(s, rows[i]), (int)s->options->track_interval);
 	f->padded = f->rows;
+	f->twist = toy_model_prefill_twist(&s->model, f->rows);
 	announce(s, "prefill", false);
+	toy_shadow_right(&s->shadow, f);
+	if (s->bug->early_donation)
+		advance(s, rows, "prefill");
 	toy_model_prefill(&s->model, f);
-	toy_shadow_forward(&s->shadow, f, NULL);
-	advance(s, rows, "prefill");
+	toy_shadow_real(&s->shadow, f, NULL);
+	if (!s->bug->early_donation)
+		advance(s, rows, "prefill");
 	toy_model_finish(&s->model, f);
 	toy_shadow_check_output(&s->shadow, f);
 	for (int i = 0; i < n; i++)
@@ -154,7 +160,6 @@ static void decode(struct toy_server *s)
 {
 	struct toy_forward *f = &s->forward;
 	struct toy_request *rows[TOY_MAX_BATCH];
-	bool graph_path = s->arm == TOY_GRAPH_ON || s->arm == TOY_GRAPH_PATH_EAGER;
 	int n = gather(s, TOY_DECODE, TOY_MAX_BATCH, rows);
 
 	if (!n || (s->options->waves && gather(s, TOY_PREFILL, 1, rows + n)))
@@ -165,10 +170,12 @@ static void decode(struct toy_server *s)
 	if (s->arm == TOY_GRAPH_OFF)
 		f->padded = f->rows;
 	else
-		pad(f);
+		pad(f, s->bug->alias_padding ? 0 : -1);
+	f->twist = toy_model_decode_twist(&s->model);
 	announce(s, "decode", s->arm == TOY_GRAPH_ON);
 	toy_model_decode(&s->model, f);
-	toy_shadow_forward(&s->shadow, f, graph_path ? &s->model : NULL);
+	toy_shadow_right(&s->shadow, f);
+	toy_shadow_real(&s->shadow, f, toy_graph_path(s->arm) ? &s->model : NULL);
 	advance(s, rows, "track");
 	toy_model_finish(&s->model, f);
 	toy_shadow_check_output(&s->shadow, f);

@@ -16,7 +16,8 @@
 
 struct toy_server {
 	const struct toy_options *options;
-	enum toy_arm arm; /* as obeyed */
+	enum toy_arm arm;           /* as obeyed */
+	const struct toy_case *bug; /* as played in that arm */
 	toy_stream stream;
 	struct toy_pool pool;
 	struct toy_model model;

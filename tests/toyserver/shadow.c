@@ -74,12 +74,31 @@ static void pool_clear(struct toy_shadow *s, struct toy_shadow_pool *p, int slot
 	}
 }
 
-void toy_shadow_clear(struct toy_shadow *s, int slot)
+/* One of the wrong ways to empty the real slot. */
+static void clear_real(struct toy_shadow *s, int slot, enum toy_clear how)
+{
+	for (int layer = 0; layer < s->layers; layer++) {
+		uint64_t conv = (uint64_t)(uintptr_t)conv_row(s, &s->real, layer, slot);
+		uint64_t ssm = (uint64_t)(uintptr_t)ssm_row(s, &s->real, layer, slot);
+		int32_t here = 0;
+
+		if (how == TOY_CLEAR_SSM)
+			memset((void *)(uintptr_t)ssm, 0, TOY_SSM_BYTES);
+		if (how == TOY_CLEAR_MULTIPLY)
+			toy_wipe(0, (uint64_t)(uintptr_t)&here, conv, ssm, 0, 0, 1);
+	}
+}
+
+void toy_shadow_clear(struct toy_shadow *s, int slot, enum toy_clear how)
 {
 	if (!s->on)
 		return;
-	pool_clear(s, &s->real, slot);
 	pool_clear(s, &s->right, slot);
+	if (how != TOY_CLEAR_ALL) {
+		clear_real(s, slot, how);
+		return;
+	}
+	pool_clear(s, &s->real, slot);
 	s->torn[slot] = false;
 }
 
@@ -92,16 +111,18 @@ void toy_shadow_copy(struct toy_shadow *s, int to, int from)
 	s->torn[to] = s->torn[from];
 }
 
-/* Embedding, layers and output of one pool; leaves the rows' next tokens in s->out. */
-static void compute(struct toy_shadow *s, const struct toy_shadow_pool *p, const struct toy_forward *f)
+/* Embedding, layers and output of one pool; leaves the rows' next tokens in s->out. n: rows launched. */
+static void compute(struct toy_shadow *s, const struct toy_shadow_pool *p, const struct toy_forward *f, int n,
+		    bool leak)
 {
 	struct toy_rows rows = { .tokens = (uint64_t)(uintptr_t)f->tokens,
 				 .row_begin = (uint64_t)(uintptr_t)f->row_begin,
 				 .row_count = (uint64_t)(uintptr_t)f->row_count,
 				 .state_indices = (uint64_t)(uintptr_t)f->state_indices,
-				 .hidden = (uint64_t)(uintptr_t)s->hidden };
+				 .hidden = (uint64_t)(uintptr_t)s->hidden,
+				 .fresh = leak ? (uint64_t)(uintptr_t)f->fresh : 0 };
 
-	for (uint32_t r = 0; r < (uint32_t)f->rows; r++) {
+	for (uint32_t r = 0; r < (uint32_t)n; r++) {
 		toy_embed(r, rows);
 		for (int layer = 0; layer < s->layers; layer++)
 			toy_layer(r, (struct toy_layer_args) { .rows = rows,
@@ -109,7 +130,8 @@ static void compute(struct toy_shadow *s, const struct toy_shadow_pool *p, const
 							       .ssm = (uint64_t)(uintptr_t)ssm_row(s, p, layer, 0),
 							       .conv_stride = TOY_CONV_BYTES,
 							       .ssm_stride = TOY_SSM_BYTES,
-							       .layer = layer });
+							       .layer = layer,
+							       .wide = f->twist.by_rows && n >= TOY_WIDE });
 		toy_output(r, rows, (uint64_t)(uintptr_t)s->out);
 	}
 }
@@ -125,9 +147,9 @@ static bool raced(const struct toy_forward *f, const int32_t *indices, int r)
 }
 
 /* What the real track kernel does: it takes its destinations from where it is bound, not from where they were meant. */
-static void track_real(struct toy_shadow *s, const struct toy_forward *f, const int32_t *indices)
+static void track_real(struct toy_shadow *s, const struct toy_forward *f, const int32_t *indices, int first, int end)
 {
-	for (int r = 0; r < f->rows; r++) {
+	for (int r = first; r < end; r++) {
 		if (!f->track_mask[r] || indices[r] < 0)
 			continue;
 		pool_copy(s, &s->real, indices[r], f->state_indices[r]);
@@ -135,22 +157,69 @@ static void track_real(struct toy_shadow *s, const struct toy_forward *f, const 
 	}
 }
 
-void toy_shadow_forward(struct toy_shadow *s, const struct toy_forward *f, const struct toy_model *graph_path)
+/* Rows of one forward that work on one slot race on a GPU. */
+static void note_shared_slots(struct toy_shadow *s, const struct toy_forward *f)
+{
+	for (int r = 0; r < f->padded; r++)
+		for (int other = 0; other < r; other++)
+			if (f->state_indices[r] >= 0 && f->state_indices[r] == f->state_indices[other])
+				s->torn[f->state_indices[r]] = true;
+}
+
+static void wipe_real(struct toy_shadow *s, const struct toy_forward *f)
+{
+	for (int r = 0; r < f->padded; r++)
+		if (f->state_indices[r] >= 0)
+			pool_clear(s, &s->real, f->state_indices[r]);
+}
+
+static void stray_real(struct toy_shadow *s, const struct toy_forward *f)
+{
+	const struct toy_stray_table table = {
+		.state_indices = (uint64_t)(uintptr_t)f->state_indices,
+		.ssm = (uint64_t)(uintptr_t)ssm_row(s, &s->real, s->layers - 1, 0),
+		.ssm_stride = TOY_SSM_BYTES,
+	};
+
+	for (int r = 0; r < f->padded; r++)
+		toy_stray((uint32_t)r, (uint64_t)(uintptr_t)&table);
+}
+
+void toy_shadow_right(struct toy_shadow *s, const struct toy_forward *f)
+{
+	if (!s->on)
+		return;
+	compute(s, &s->right, f, f->rows, false);
+	for (int r = 0; r < f->rows; r++)
+		if (f->track_mask[r])
+			pool_copy(s, &s->right, f->track_indices[r], f->state_indices[r]);
+}
+
+void toy_shadow_real(struct toy_shadow *s, const struct toy_forward *f, const struct toy_model *graph_path)
 {
 	const int32_t *indices = f->track_indices;
 
 	if (!s->on)
 		return;
-	compute(s, &s->right, f);
-	for (int r = 0; r < f->rows; r++)
-		if (f->track_mask[r])
-			pool_copy(s, &s->right, f->track_indices[r], f->state_indices[r]);
 	if (graph_path) {
 		memcpy(s->fixed_track, f->track_indices, (size_t)f->padded * sizeof(s->fixed_track[0]));
 		indices = s->fixed_track + toy_model_track_offset(graph_path, f->padded);
 	}
-	compute(s, &s->real, f);
-	track_real(s, f, indices);
+	note_shared_slots(s, f);
+	if (f->twist.wipe)
+		wipe_real(s, f);
+	if (f->twist.early)
+		track_real(s, f, indices, 1, f->rows);
+	compute(s, &s->real, f, f->padded, f->twist.leak);
+	if (f->twist.stray)
+		stray_real(s, f);
+	track_real(s, f, indices, 0, f->twist.early ? 1 : f->rows);
+}
+
+void toy_shadow_put(struct toy_shadow *s, int slot, uint32_t bits)
+{
+	if (s->on)
+		memcpy(ssm_row(s, &s->real, 0, slot), &bits, sizeof(bits));
 }
 
 void toy_shadow_check_output(struct toy_shadow *s, const struct toy_forward *f)
@@ -204,6 +273,22 @@ bool toy_shadow_is_zero(const struct toy_shadow *s, int slot)
 		    !all_zero(ssm_row(s, &s->real, layer, slot), TOY_SSM_BYTES))
 			return false;
 	return true;
+}
+
+int toy_shadow_nan(const struct toy_shadow *s, int slot)
+{
+	int n = 0;
+
+	for (int layer = 0; layer < s->layers; layer++) {
+		const uint16_t *conv = (const uint16_t *)(const void *)conv_row(s, &s->real, layer, slot);
+		const float *ssm = (const float *)(const void *)ssm_row(s, &s->real, layer, slot);
+
+		for (int i = 0; i < TOY_CONV_ELEMS; i++)
+			n += (conv[i] & 0x7fff) > 0x7f80;
+		for (int i = 0; i < TOY_SSM_ELEMS; i++)
+			n += (toy_bits(ssm[i]) & 0x7fffffff) > 0x7f800000;
+	}
+	return n;
 }
 
 int toy_shadow_compare(const struct toy_shadow *s, const struct toy_pool *pool, toy_stream stream)

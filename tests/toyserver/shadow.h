@@ -28,12 +28,16 @@ struct toy_shadow {
 void toy_shadow_open(struct toy_shadow *shadow, bool on, int layers, int slots);
 void toy_shadow_close(struct toy_shadow *shadow);
 
-void toy_shadow_clear(struct toy_shadow *shadow, int slot);
+void toy_shadow_clear(struct toy_shadow *shadow, int slot, enum toy_clear how);
 void toy_shadow_copy(struct toy_shadow *shadow, int to, int from);
 
-/* graph_path: the model whose graph path this forward took, NULL when it ran on fresh tensors. */
-void toy_shadow_forward(struct toy_shadow *shadow, const struct toy_forward *forward,
-			const struct toy_model *graph_path);
+/* A forward as it should be, then as it really is. graph_path: the model whose graph path this forward took, NULL when it
+ * ran on fresh tensors. */
+void toy_shadow_right(struct toy_shadow *shadow, const struct toy_forward *forward);
+void toy_shadow_real(struct toy_shadow *shadow, const struct toy_forward *forward, const struct toy_model *graph_path);
+
+/* Puts a number into the first ssm element of the real slot. */
+void toy_shadow_put(struct toy_shadow *shadow, int slot, uint32_t bits);
 
 /* Once the device's tokens are in forward->out, and before any of the slots changes hands. */
 void toy_shadow_check_output(struct toy_shadow *shadow, const struct toy_forward *forward);
@@ -45,6 +49,9 @@ unsigned char toy_shadow_perturb(struct toy_shadow *shadow, int slot, int offset
 uint64_t toy_shadow_hash(const struct toy_shadow *shadow, const struct toy_shadow_pool *pool, int slot);
 bool toy_shadow_plane_differs(const struct toy_shadow *shadow, int slot, int layer, bool ssm);
 bool toy_shadow_is_zero(const struct toy_shadow *shadow, int slot);
+
+/* How many numbers of the real slot are NaN. */
+int toy_shadow_nan(const struct toy_shadow *shadow, int slot);
 
 /* Does the device hold what the shadow says? Torn slots are left out. Returns the first slot that does not, or -1. */
 int toy_shadow_compare(const struct toy_shadow *shadow, const struct toy_pool *pool, toy_stream stream);

@@ -31,11 +31,27 @@ static int take(struct toy_server *s, int request, const char *use)
 	return slot;
 }
 
+static enum toy_clear way_to_clear(const struct toy_server *s, int slot)
+{
+	if (s->bug->leak_conv)
+		return TOY_CLEAR_SSM;
+	if (s->bug->clear_multiplies)
+		return TOY_CLEAR_MULTIPLY;
+	if (s->bug->clear_owned_only && s->pool.owners[slot] == 1)
+		return TOY_CLEAR_NOTHING;
+	return TOY_CLEAR_ALL;
+}
+
 void toy_slots_live(struct toy_server *s, struct toy_request *r)
 {
+	enum toy_clear how;
+
 	r->live = take(s, r->id, "live");
-	toy_pool_clear(&s->pool, r->live, s->stream);
-	toy_shadow_clear(&s->shadow, r->live);
+	how = way_to_clear(s, r->live);
+	toy_pool_clear(&s->pool, r->live, how, s->stream);
+	if (how == TOY_CLEAR_MULTIPLY)
+		toy_model_multiply(&s->model, r->live);
+	toy_shadow_clear(&s->shadow, r->live, how);
 	toy_report_slot(&s->report, TOY_CALL_CLEAR, r->live, -1);
 	toy_journal_slot(&s->journal, TOY_CALL_CLEAR, r->live, -1);
 }
@@ -61,7 +77,7 @@ static void perturb(struct toy_server *s, int slot)
 	const int layer = s->pool.layers - 1;
 	unsigned char value;
 
-	if (slot != s->options->perturb_slot ||
+	if (!s->options->perturb_slot || slot != s->options->perturb_slot ||
 	    s->journal.notes[slot].donations + 1 != (uint64_t)s->options->perturb_occurrence)
 		return;
 	value = toy_shadow_perturb(&s->shadow, slot, PERTURBED_BYTE);
@@ -72,7 +88,7 @@ static void perturb(struct toy_server *s, int slot)
 /* The donation path. false: it was not walked, and the slot still is the request's. */
 static bool donate(struct toy_server *s, const struct toy_request *r, int slot, const char *why)
 {
-	const int least = s->options->bug->never_walk ? INT32_MAX : 1; /* shorter states are not worth a slot */
+	const int least = s->bug->never_walk ? INT32_MAX : 1; /* shorter states are not worth a slot */
 	uint64_t key;
 	int64_t id;
 

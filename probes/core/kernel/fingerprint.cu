@@ -12,7 +12,7 @@
 #include "probes/core/kernel/fingerprint_ops.h"
 
 #ifndef FP_AHEAD
-#define FP_AHEAD 8 // vectors that a lane has in flight
+#define FP_AHEAD 7 // vectors that a lane has in flight; a chunk is six times that
 #endif
 #ifndef FP_BLOCKS
 #define FP_BLOCKS 4 // blocks on a multiprocessor that the registers must allow
@@ -188,22 +188,28 @@ static __device__ __forceinline__ void values_of(uint32_t dtype, struct fp_lane 
 	}
 }
 
-// The n full vectors of this lane; the first FP_AHEAD of them are in v already.
+// The n full vectors of this lane; the first FP_AHEAD of them are in v already. A vector's place is loaded anew as soon as it is
+// hashed, so that few of the loads wait for arithmetic.
 static __device__ __forceinline__ void lane_vectors(uint32_t dtype, struct fp_lane *lane, uint4 v[FP_AHEAD],
 						    uint64_t at, uint32_t n, uint64_t key)
 {
 #pragma unroll 1
 	while (n) {
+		values_of(dtype, lane, v, FP_AHEAD);
+		at += FP_AHEAD * FP_LANES * FP_VECTOR;
+		const uint32_t wide = at % FP_VECTOR ? 0 : n; // of which those from FP_AHEAD on are loaded here
 #pragma unroll
-		for (uint32_t i = 0; i < FP_AHEAD; i++, key += FP_STEP * (2 * FP_LANES))
+		for (uint32_t i = 0; i < FP_AHEAD; i++) {
 			if (i < n) {
 				const uint32_t w[4] = { v[i].x, v[i].y, v[i].z, v[i].w };
-				fp_lane_hash(lane, w, key, 2);
+				fp_lane_hash(lane, w, key + i * (FP_STEP * (2 * FP_LANES)), 2);
 			}
-		values_of(dtype, lane, v, FP_AHEAD);
+			v[i] = i + FP_AHEAD < wide ? __ldcs((const uint4 *)at + i * FP_LANES) : make_uint4(0, 0, 0, 0);
+		}
+		key += FP_AHEAD * (FP_STEP * (2 * FP_LANES));
 		n = n > FP_AHEAD ? n - FP_AHEAD : 0;
-		at += FP_AHEAD * FP_LANES * FP_VECTOR;
-		load_ahead(v, at, n, at % FP_VECTOR == 0);
+		if (!wide)
+			load_ahead(v, at, n, false);
 	}
 }
 

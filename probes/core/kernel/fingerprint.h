@@ -13,8 +13,8 @@
 #define FP_MAX_REGIONS   8
 #define FP_REGION_VALUES 64 /* first integers of a region that are kept */
 
-#ifndef FP_CHUNK_BYTES        /* l2 depends on it: change it in every build or in none */
-#define FP_CHUNK_BYTES 65536u /* one block fingerprints one chunk of one plane; a chunk never spans planes */
+#ifndef FP_CHUNK_BYTES         /* l2 depends on it: change it in every build or in none */
+#define FP_CHUNK_BYTES 172032u /* one block fingerprints one chunk of one plane; a chunk never spans planes */
 #endif
 
 #define FP_KERNEL_NAME                                                                                                 \

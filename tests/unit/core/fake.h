@@ -42,7 +42,7 @@ struct fake_record {
 struct fake_recorder {
 	struct record_options options;
 	struct ctr_page page;
-	bool active, recording, disk_stopped, queue_full;
+	bool active, inherited, recording, disk_stopped, queue_full;
 	uint32_t level;
 	struct fake_record *record;
 	uint32_t n;

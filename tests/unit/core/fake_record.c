@@ -21,14 +21,21 @@ int record_start(void)
 {
 	if (!fake.options.dir)
 		return -2;
-	if (!fake.active)
+	if (!fake.active) {
 		fake.active = true;
+		fake.inherited = false;
+	}
 	return 0;
 }
 
 bool record_active(void)
 {
 	return fake.active;
+}
+
+bool record_inherited(void)
+{
+	return fake.inherited;
 }
 
 bool record_recording(void)
@@ -181,6 +188,8 @@ static void fresh_record(void)
 void fake_reset(void)
 {
 	record_source.forked();
+	for (unsigned i = 0; i < PROBE_POOLS; i++)
+		probe_pools[i].made = 0; /* a fork's child uses no id again, a test does */
 	fresh_record();
 	memset(&fake_gpu, 0, sizeof fake_gpu);
 	fake_gpu.current = fake_gpu.stream_ctx = fake_gpu.primary = FAKE_CTX;

@@ -691,7 +691,10 @@ static void a_fork_forgets(void **state)
 	record_source.forked();
 	assert_int_equal(record_source.poll(), 0);
 	assert_int_equal(slotprobe_donate(&c), -EINVAL); /* its pool was the parent's */
-	assert_int_equal(toy_add(0), 0);
+	assert_int_equal(fake_row(CTR_ROW_DONATE)->outcome[CTR_SKIPPED_POOL_GONE], 1);
+	assert_int_not_equal(toy_add(0), c.pool);
+	assert_int_equal(slotprobe_donate(&c), -EINVAL); /* and still is */
+	assert_int_equal(fake_row(CTR_ROW_DONATE)->outcome[CTR_SKIPPED_POOL_GONE], 2);
 	assert_int_equal(fake_count(LOG_DEVICE), 2);
 }
 
