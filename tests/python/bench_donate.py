@@ -75,7 +75,7 @@ def work():
     said = {}
     for name, arguments in forms.items():
         said[f"recorded, {name}"] = per_call(lambda: slotprobe.donate(*arguments) > 0 or refused.append(1), settle)
-        said[f"package,  {name}"] = per_call(lambda: _claim.pack(*arguments))
+        said[f"package,  {name}"] = per_call(lambda: _claim.pack(*(*arguments, None)[:6]))
     said["step"] = per_call(lambda: slotprobe.step("decode", 1, 2, 4, 2), settle)
     said["refused calls"] = len(refused)
     print(json.dumps(said))
