@@ -1,14 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures of the end-to-end tests. The CPU driver is always used; with SLOTPROBE_TEST_CUDA=1 every test that takes the `lab` fixture
-runs on the machine's CUDA driver too."""
+"""Fixtures of the end-to-end tests. The CPU driver is always used; where the machine has a CUDA driver that works, every test that takes
+the `lab` fixture runs on it too (SLOTPROBE_TEST_CUDA=0 leaves it alone, =1 insists)."""
 import os
 import pathlib
+import subprocess
+import sys
 
 import pytest
 
 from toylab import Lab
 
-DRIVERS = ["cpu"] + (["cuda"] if os.environ.get("SLOTPROBE_TEST_CUDA") == "1" else [])
+
+
+def cuda_works() -> bool:
+    """Asks libcuda in a process of its own: it does not go away again."""
+    if os.environ.get("SLOTPROBE_TEST_CUDA") in ("0", "1"):
+        return os.environ["SLOTPROBE_TEST_CUDA"] == "1"
+    code = "import ctypes, sys; sys.exit(ctypes.CDLL('libcuda.so.1').cuInit(0))"
+    return subprocess.run([sys.executable, "-c", code], stderr=subprocess.DEVNULL, timeout=60).returncode == 0
+
+
+DRIVERS = ["cpu"] + (["cuda"] if cuda_works() else [])
 
 
 @pytest.fixture(scope="session", params=DRIVERS)

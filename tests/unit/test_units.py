@@ -20,8 +20,15 @@ def run(program: str) -> None:
     assert "[  PASSED  ]" in done.stdout + done.stderr, f"{program} ran no test"
 
 
+@pytest.fixture(scope="module")
+def built(build):
+    """The unit tests of the build folder, up to date."""
+    done = subprocess.run(["make", "-s", "-C", str(ROOT), "unit-programs", f"BUILD={build.name}"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("program", programs())
-def test_unit(build, program):
+def test_unit(built, program):
     run(program)
 
 
