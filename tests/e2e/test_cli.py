@@ -296,14 +296,17 @@ def test_a_run_is_not_compared_with_itself(slotprobe, good, tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become someone who may not write")
-def test_read_only_output(slotprobe, good, tmp_path):
+def test_read_only_output(command, good, tmp_path):
+    """As somebody who may read the run and not write beside it. The checkout may be closed to them: they get a copy of the command."""
     tmp_path.chmod(0o755)
     for parent in tmp_path.parents[:2]:
         parent.chmod(0o755)
     good.chmod(0o755)
     for file in good.iterdir():
         file.chmod(0o644)
-    refused(slotprobe("verify", good, "-o", "out", user=65534, group=65534), 2, "Permission denied")
+    own = shutil.copy(command, tmp_path / "slotprobe")
+    done = subprocess.run([own, "verify", good, "-o", "out"], user=65534, group=65534, cwd=tmp_path, capture_output=True, timeout=60)
+    refused(done, 2, "Permission denied")
 
 
 @pytest.mark.parametrize("arguments", [["status"], ["status", "--json"], ["verify"], ["export", "--format", "csv"]])
