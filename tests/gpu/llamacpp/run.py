@@ -332,7 +332,7 @@ def main() -> int:
             source.free(folder)
     ok = all(r["ok"] for r in rows) and bool(rows)
     if args.json:
-        args.json.write_text(json.dumps({"date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"), "machine": machine(),
+        args.json.write_text(json.dumps({"script": "tests/gpu/llamacpp/run.py", "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"), "machine": machine(),
                                          "server": source.PACKAGE, "cuda": not args.cpu, "ok": ok, "checks": rows}, indent=1) + "\n")
     return 0 if ok else 1
 
