@@ -332,7 +332,8 @@ def main() -> int:
             source.free(folder)
     ok = all(r["ok"] for r in rows) and bool(rows)
     if args.json:
-        args.json.write_text(json.dumps({"script": "tests/gpu/llamacpp/run.py", "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"), "machine": machine(),
+        today = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d")
+        args.json.write_text(json.dumps({"date": today, "machine": machine(), "script": "tests/gpu/llamacpp/run.py",
                                          "server": source.PACKAGE, "cuda": not args.cpu, "ok": ok, "checks": rows}, indent=1) + "\n")
     return 0 if ok else 1
 
