@@ -161,3 +161,11 @@ def test_links_and_leftovers():
                 continue
             path = os.path.normpath(os.path.join(page.parent.relative_to(ROOT), target))
             assert path in kept or any(k.startswith(path + "/") for k in kept), f"{page}: dead link {target}"
+
+
+def test_toy_ptx():
+    """The toy server's committed PTX is what its source makes, where the toolkit is there to tell."""
+    done = run("tests/toyserver/ptx.sh", "check")
+    assert done.returncode == 0, done.stdout + done.stderr
+    if "skipped" in done.stdout:
+        pytest.skip(done.stdout.strip())
