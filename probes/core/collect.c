@@ -12,6 +12,9 @@
 
 #define PART_PLANES ((LOG_RECORD_MAX - sizeof(struct log_fingerprint)) / sizeof(struct log_plane_print))
 
+/* Of the result at hand; the writer's thread alone. */
+static struct fp_print prints[PROBE_PLANES];
+
 _Static_assert(sizeof(struct fp_print) == sizeof(struct log_plane_print), "a print is logged as it is");
 _Static_assert(offsetof(struct fp_print, sample) == offsetof(struct log_plane_print, sample), "likewise");
 
@@ -24,9 +27,9 @@ static union {
 
 /* ---- records ---- */
 
-static enum ctr_outcome outcome_of(const struct fp_entry *e)
+static enum ctr_outcome outcome_of(uint32_t status)
 {
-	switch (e->status) {
+	switch (status) {
 	case FP_OK:
 		return CTR_COMMITTED;
 	case FP_PADDING:
@@ -38,12 +41,22 @@ static enum ctr_outcome outcome_of(const struct fp_entry *e)
 	}
 }
 
-static uint64_t rollup_of(const struct probe_pool *p, const struct fp_entry *e)
+static void read_prints(const struct probe_pool *p, const struct fp_entry *e)
+{
+	uint32_t record = 0;
+
+	for (uint32_t i = 0; i < p->n_planes; i++) {
+		fp_read_plane(e, record, p->plane[i].n_chunks, p->plane[i].bytes, &prints[i]);
+		record += 1 + p->plane[i].n_chunks;
+	}
+}
+
+static uint64_t rollup_of(const struct probe_pool *p)
 {
 	uint64_t rollup = LOG_ROLLUP_START;
 
 	for (uint32_t i = 0; i < p->n_planes; i++)
-		rollup = log_rollup_add(rollup, e->plane[p->order[i]].hash);
+		rollup = log_rollup_add(rollup, prints[p->order[i]].hash);
 	return rollup;
 }
 
@@ -68,31 +81,30 @@ static void append_reason(const struct probe_pool *p, const struct probe_shot *s
 	record_append(&out, NULL);
 }
 
-static void append_planes(const struct probe_pool *p, const struct probe_shot *s, const struct fp_entry *e,
-			  struct ctr_row *commit)
+static void append_planes(const struct probe_pool *p, const struct probe_shot *s, int64_t slot, struct ctr_row *commit)
 {
 	struct log_fingerprint *r = &out.fingerprint;
 
-	fill_fingerprint(p, s, e->slot);
+	fill_fingerprint(p, s, slot);
 	r->outcome = CTR_COMMITTED;
 	r->total_planes = p->n_planes;
-	r->rollup = rollup_of(p, e);
+	r->rollup = rollup_of(p);
 	for (uint32_t at = 0; at < p->n_planes; at += r->n_planes) {
 		uint32_t left = p->n_planes - at;
 		r->first_plane = at;
 		r->n_planes = left < PART_PLANES ? left : (uint32_t)PART_PLANES;
 		r->h.bytes = (uint32_t)(sizeof *r + r->n_planes * sizeof r->plane[0]);
-		memcpy(r->plane, &e->plane[at], r->n_planes * sizeof r->plane[0]);
+		memcpy(r->plane, &prints[at], r->n_planes * sizeof r->plane[0]);
 		record_append(r, left == r->n_planes ? commit : NULL);
 	}
 }
 
-static void append_regions(const struct probe_shot *s, const struct fp_entry *e)
+static void append_regions(const struct probe_shot *s, const struct fp_region *region, const struct fp_entry *e)
 {
 	struct log_region_values *r = &out.values;
 
 	for (uint32_t i = 0; i < s->n_regions; i++) {
-		uint32_t n = e->region_values[i] < FP_REGION_VALUES ? e->region_values[i] : FP_REGION_VALUES;
+		uint32_t n = region[i].n_values < FP_REGION_VALUES ? region[i].n_values : FP_REGION_VALUES;
 		if (!n)
 			continue;
 		memset(r, 0, sizeof *r);
@@ -101,7 +113,7 @@ static void append_regions(const struct probe_shot *s, const struct fp_entry *e)
 		r->event = s->event;
 		r->region = s->region[i];
 		r->n_values = n;
-		memcpy(r->value, e->region_value[i], n * sizeof r->value[0]);
+		memcpy(r->value, e->region[i].value, n * sizeof r->value[0]);
 		record_append(r, NULL);
 	}
 }
@@ -111,23 +123,31 @@ static enum ctr_outcome append_result(const struct probe_pool *p, uint32_t i, st
 {
 	const struct probe_shot *s = &p->ring.shot[i];
 	const struct fp_entry *e = probe_entry(&p->ring, i);
-	enum ctr_outcome outcome = outcome_of(e);
+	int64_t slot;
+	enum ctr_outcome outcome = outcome_of(fp_read_status(e, p->ring.n_records, &slot));
 
-	append_regions(s, e);
-	if (outcome == CTR_COMMITTED)
-		append_planes(p, s, e, commit);
-	else
-		append_reason(p, s, e->slot, outcome);
+	if (outcome != CTR_COMMITTED) {
+		append_reason(p, s, slot, outcome);
+		return outcome;
+	}
+	append_regions(s, probe_entry_regions(&p->ring, i), e);
+	read_prints(p, e);
+	append_planes(p, s, slot, commit);
 	return outcome;
 }
 
 /* ---- shots ---- */
 
-static bool is_done(const struct probe_pool *p, uint32_t i)
+static bool shot_in(struct probe_pool *p, uint32_t i)
 {
-	const struct probe_shot *s = &p->ring.shot[i];
+	return probe_ring_done(&p->ring, i, &p->ring.shot[i].seen);
+}
 
-	return probe_ring_done(&p->ring, i) && (s->pair < 0 || probe_ring_done(&p->ring, (uint32_t)s->pair));
+static bool is_done(struct probe_pool *p, uint32_t i)
+{
+	const int32_t pair = p->ring.shot[i].pair;
+
+	return shot_in(p, i) && (pair < 0 || shot_in(p, (uint32_t)pair));
 }
 
 static void release_all(struct probe_pool *p, uint32_t i)
@@ -173,9 +193,11 @@ static enum probe_shot_state state_of(const struct probe_pool *p, uint32_t i)
 
 static void release_discarded(struct probe_pool *p, uint32_t i, bool lost)
 {
-	if (!lost && !probe_ring_done(&p->ring, i))
+	bool in = shot_in(p, i);
+
+	if (!lost && !in)
 		return;
-	if (!probe_ring_done(&p->ring, i))
+	if (!in)
 		p->ring.poisoned = true;
 	probe_shot_release(p, i);
 }

@@ -131,6 +131,7 @@ struct probe_shot {
 	uint32_t role;
 	int32_t pair;   /* index of the copy's source, or -1 */
 	uint32_t turns; /* of the writer since it was armed */
+	uint32_t seen;  /* records that the writer found in; its own, from armed on */
 	uint32_t n_regions;
 	uint16_t region[FP_MAX_REGIONS];
 };
@@ -141,7 +142,7 @@ struct probe_ring {
 	uint64_t address; /* of the map, for the device */
 	struct probe_device *owner;
 	bool poisoned; /* a kernel that we gave up may still write here: never used again */
-	uint32_t shots, stride;
+	uint32_t shots, stride, n_records;
 	uint64_t free[PROBE_SHOTS / 64];
 	struct probe_shot *shot;
 };
@@ -158,10 +159,10 @@ static inline struct fp_region *probe_entry_regions(const struct probe_ring *r, 
 	return (struct fp_region *)(r->map + (size_t)i * r->stride);
 }
 
-uint32_t probe_ring_stride(uint32_t n_planes);
-/* `owner` NULL: plain memory. 0 or -errno. */
+uint32_t probe_ring_stride(uint32_t n_records);
+/* For results of r->n_records records. `owner` NULL: plain memory. 0 or -errno. */
 int probe_ring_make(struct probe_ring *r, const struct shim_driver *drv, struct probe_device *owner, uint32_t shots,
-		    uint32_t stride, size_t least_bytes);
+		    size_t least_bytes);
 void probe_ring_retire(struct probe_ring *r);
 void probe_rings_forget(void);
 void probe_rings_going(struct probe_device *owner);
@@ -171,10 +172,14 @@ static inline bool probe_ring_busy(const struct probe_ring *r, uint32_t i)
 {
 	return !(__atomic_load_n(&r->free[i / 64], __ATOMIC_ACQUIRE) >> i % 64 & 1);
 }
-/* The result of shot i is in. */
-static inline bool probe_ring_done(const struct probe_ring *r, uint32_t i)
+/* The result of shot i is in, of whose records the first *seen are known to be. */
+static inline bool probe_ring_done(const struct probe_ring *r, uint32_t i, uint32_t *seen)
 {
-	return __atomic_load_n(&probe_entry(r, i)->done, __ATOMIC_ACQUIRE) == r->shot[i].sequence;
+	const struct probe_shot *s = &r->shot[i];
+
+	*seen = fp_records_in(probe_entry(r, i), s->sequence, *seen, r->n_records);
+	return *seen == r->n_records &&
+	       fp_regions_in(probe_entry(r, i), s->sequence, probe_entry_regions(r, i), s->n_regions);
 }
 
 /* ---- pool.c, layout.c, plan.c ---- */
@@ -195,6 +200,7 @@ struct probe_plane {
 	uint64_t base;
 	int64_t stride;
 	uint64_t elems, bytes;
+	uint32_t n_chunks;
 	uint64_t low, high;  /* of its slots */
 	uint64_t reach_low;  /* from slot 0: a kernel binds the tensor, reserved slots included */
 	uint64_t allocation; /* base of the allocation it lies in; 0: unknown */
@@ -208,7 +214,7 @@ struct probe_pool {
 	int32_t device;
 	bool floating; /* host memory at the claim's state; the planes' bases are offsets */
 	int64_t first_slot, n_slots;
-	uint32_t n_planes, n_chunks;
+	uint32_t n_planes, n_chunks, chunk_bytes;
 	uint64_t slot_bytes;
 	uint64_t low, high, reach_low; /* over all planes */
 	uint64_t launches;             /* of graphs that touch it */
@@ -220,7 +226,7 @@ struct probe_pool {
 	struct probe_device *dev; /* NULL: host memory */
 	int unit;                 /* in the arena, -1: none */
 	uint64_t arena_bytes;
-	uint64_t planes_address, chunks_address, scratch_address, scratch_bytes;
+	uint64_t chunks_address;
 	struct probe_ring ring;
 };
 
@@ -250,7 +256,7 @@ void probe_layout_say(const struct probe_pool *p);
 /* Index of the plane that [address, address + span) reaches, or -1. */
 int probe_layout_find(const struct probe_pool *p, uint64_t address, uint64_t span);
 
-/* Brings the layout to where fingerprints are made, with ring and scratch. 0 or -errno. */
+/* Brings the layout to where fingerprints are made, with a ring. 0 or -errno. */
 int probe_plan_make(struct probe_pool *p);
 
 int probe_pool_add(const struct slotprobe_pool *said);

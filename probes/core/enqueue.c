@@ -131,16 +131,20 @@ static bool host_rows_readable(const struct probe_pool *p, const struct probe_ai
 static enum ctr_outcome fire_on_host(struct probe_pool *p, uint32_t shot, const struct probe_aim *aim)
 {
 	struct fp_entry *e = probe_entry(&p->ring, shot);
+	uint32_t record = 0;
 
 	if (!host_rows_readable(p, aim))
 		return CTR_ERROR_ARGUMENT;
-	e->status = FP_OK;
-	e->slot = aim->slot;
 	for (uint32_t i = 0; i < p->n_planes; i++) {
 		const struct probe_plane *s = &p->plane[i];
-		fp_host_plane((const void *)(uintptr_t)host_row(p, s, aim), s->bytes, s->elems, s->dtype, &e->plane[i]);
+		for (uint32_t k = 0; k < s->n_chunks; k++) {
+			const struct fp_chunk c = fp_chunk_of(host_row(p, s, aim), 0, s->bytes, s->elems, s->dtype,
+							      p->chunk_bytes, k, record);
+			fp_host_chunk(&c, (const void *)(uintptr_t)c.address, aim->slot, p->ring.shot[shot].sequence,
+				      e);
+		}
+		record += 1 + s->n_chunks;
 	}
-	__atomic_store_n(&e->done, p->ring.shot[shot].sequence, __ATOMIC_RELEASE);
 	return CTR_COMMITTED;
 }
 
@@ -150,9 +154,7 @@ static void fill_launch(struct fp_launch *l, struct probe_pool *p, uint32_t shot
 	const uint64_t at = p->ring.address + (uint64_t)shot * p->ring.stride;
 
 	*l = (struct fp_launch) {
-		.planes = p->planes_address,
 		.chunks = p->chunks_address,
-		.scratch = p->scratch_address + shot * p->scratch_bytes,
 		.entry = at + PROBE_ENTRY_OFFSET,
 		.regions = at,
 		.slot_ptr = aim->slot_ptr,
@@ -160,7 +162,6 @@ static void fill_launch(struct fp_launch *l, struct probe_pool *p, uint32_t shot
 		.first_slot = p->first_slot,
 		.n_slots = p->n_slots,
 		.slot_ptr_bytes = aim->slot_ptr_bytes,
-		.n_planes = p->n_planes,
 		.n_chunks = p->n_chunks,
 		.n_regions = s->n_regions,
 		.sequence = s->sequence,
@@ -171,7 +172,6 @@ static enum ctr_outcome fire_on_device(struct probe_stay *stay, uint32_t shot, c
 {
 	struct probe_pool *p = stay->pool;
 	struct probe_shot *s = &p->ring.shot[shot];
-	const unsigned blocks = p->n_chunks ? p->n_chunks : 1;
 	struct fp_launch launch;
 	void *params[] = { &launch };
 	cu_result rc;
@@ -179,7 +179,8 @@ static enum ctr_outcome fire_on_device(struct probe_stay *stay, uint32_t shot, c
 	if (aim->role == LOG_ROLE_SUBJECT)
 		s->n_regions = probe_region_table(p->device, probe_entry_regions(&p->ring, shot), s->region);
 	fill_launch(&launch, p, shot, aim);
-	rc = stay->drv->launch_kernel(p->dev->print, blocks, 1, 1, FP_THREADS, 1, 1, 0, stay->stream, params, NULL);
+	rc = stay->drv->launch_kernel(p->dev->print, p->n_chunks, 1, 1, FP_THREADS, 1, 1, 0, stay->stream, params,
+				      NULL);
 	if (rc == CU_SUCCESS)
 		return CTR_COMMITTED;
 	if (rc == CU_CAPTURE_UNSUPPORTED || rc == CU_CAPTURE_INVALIDATED || rc == CU_CAPTURE_IMPLICIT)
@@ -215,7 +216,7 @@ enum ctr_outcome probe_fire(struct probe_stay *stay, const struct probe_aim *aim
 	if (++s->sequence == 0)
 		s->sequence = 1;
 	s->pair = -1;
-	s->turns = s->n_regions = 0;
+	s->turns = s->seen = s->n_regions = 0;
 	s->role = aim->role;
 	if (stay->drv)
 		outcome = fire_on_device(stay, *shot, aim);

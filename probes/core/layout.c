@@ -89,7 +89,7 @@ int probe_layout_check(const struct slotprobe_pool *said)
 		plane_bytes(&said->planes[i], &bytes);
 		if (__builtin_add_overflow(total, bytes, &total))
 			return -EINVAL;
-		chunks += bytes / FP_CHUNK_BYTES + 1;
+		chunks += bytes / FP_CHUNK_UNIT + 1;
 	}
 	return chunks > INT32_MAX ? -ENOSPC : 0;
 }
@@ -132,7 +132,6 @@ static void copy_plane(struct probe_pool *p, struct probe_plane *to, const struc
 	to->stride = from->slot_stride;
 	to->elems = from->elems;
 	plane_bytes(from, &to->bytes);
-	p->n_chunks += fp_plane_chunks(to->bytes);
 	p->slot_bytes += to->bytes;
 	if (p->floating) { /* no address is its own */
 		to->low = to->reach_low = UINT64_MAX;
@@ -147,6 +146,15 @@ static void copy_plane(struct probe_pool *p, struct probe_plane *to, const struc
 	p->low = to->low < p->low ? to->low : p->low;
 	p->high = to->high > p->high ? to->high : p->high;
 	p->reach_low = to->reach_low < p->reach_low ? to->reach_low : p->reach_low;
+}
+
+static void count_chunks(struct probe_pool *p)
+{
+	p->chunk_bytes = fp_chunk_bytes(p->slot_bytes);
+	for (uint32_t i = 0; i < p->n_planes; i++) {
+		p->plane[i].n_chunks = fp_plane_chunks(p->plane[i].bytes, p->chunk_bytes);
+		p->n_chunks += p->plane[i].n_chunks;
+	}
 }
 
 static int make_block(struct probe_pool *p)
@@ -188,6 +196,7 @@ int probe_layout_copy(struct probe_pool *p, const struct slotprobe_pool *said)
 		return rc;
 	for (uint32_t i = 0; i < p->n_planes; i++)
 		copy_plane(p, &p->plane[i], &said->planes[i]);
+	count_chunks(p);
 	return sort_planes(p);
 }
 

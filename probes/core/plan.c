@@ -1,84 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plan.c: brings a pool's layout to where its fingerprints are made, with room for results and scratch.
+ * plan.c: brings a pool's layout to where its fingerprints are made, with room for results.
  */
 #include "core.h"
 
 #include <errno.h>
 #include <string.h>
 
-#define SCRATCH_MOST (13u << 19) /* of the arena, for one pool: a batch of requests may end in one step */
-#define RING_MOST    (16u << 20) /* of pinned host memory, for one pool */
+#define RING_MOST    (16u << 20) /* of pinned host memory, for one pool: a batch of requests may end in one step */
 #define SHOTS_WANTED 8u
-#define SHOTS_LEAST  2u /* a copy needs two */
 
-struct plan {
-	uint64_t chunks_at, scratch_at, scratch_each, bytes;
-	uint32_t shots, stride;
-};
-
-static void size_plan(const struct probe_pool *p, struct plan *plan)
+static uint32_t shots_of(const struct probe_pool *p)
 {
-	uint64_t shots = PROBE_SHOTS;
+	uint64_t shots = RING_MOST / probe_ring_stride(p->ring.n_records);
 
-	plan->stride = probe_ring_stride(p->n_planes);
-	plan->scratch_each = probe_round(fp_scratch_bytes(p->n_planes, p->n_chunks), 128);
-	plan->chunks_at = probe_round(p->n_planes * sizeof(struct fp_plane), 128);
-	plan->scratch_at = probe_round(plan->chunks_at + (uint64_t)p->n_chunks * sizeof(uint32_t), 128);
-	if (p->device >= 0 && shots > SCRATCH_MOST / plan->scratch_each)
-		shots = SCRATCH_MOST / plan->scratch_each;
-	if (shots > RING_MOST / plan->stride)
-		shots = RING_MOST / plan->stride;
-	plan->shots = shots < SHOTS_WANTED ? SHOTS_WANTED : (uint32_t)shots;
-	plan->bytes = plan->scratch_at + plan->shots * plan->scratch_each;
+	return shots > PROBE_SHOTS ? PROBE_SHOTS : shots < SHOTS_WANTED ? SHOTS_WANTED : (uint32_t)shots;
 }
 
-/* A crowded arena means fewer results in flight, not no pool. */
-static int take_arena(struct probe_pool *p, struct plan *plan)
+static int take_arena(struct probe_pool *p)
 {
-	while ((p->unit = probe_arena_take(p->dev, plan->bytes)) < 0) {
-		if (plan->shots / 2 < SHOTS_LEAST)
-			return -ENOSPC;
-		plan->shots /= 2;
-		plan->bytes = plan->scratch_at + plan->shots * plan->scratch_each;
-	}
-	p->arena_bytes = plan->bytes;
-	p->planes_address = p->dev->arena + (uint64_t)p->unit * PROBE_ARENA_UNIT;
-	p->chunks_address = p->planes_address + plan->chunks_at;
-	p->scratch_address = p->planes_address + plan->scratch_at;
-	p->scratch_bytes = plan->scratch_each;
+	p->arena_bytes = (uint64_t)p->n_chunks * sizeof(struct fp_chunk);
+	p->unit = probe_arena_take(p->dev, p->arena_bytes);
+	if (p->unit < 0)
+		return -ENOSPC;
+	p->chunks_address = p->dev->arena + (uint64_t)p->unit * PROBE_ARENA_UNIT;
 	return 0;
 }
 
-static void write_plan(const struct probe_pool *p, const struct plan *plan, unsigned char *to)
+static void write_chunks(const struct probe_pool *p, struct fp_chunk *to)
 {
-	struct fp_plane *plane = (struct fp_plane *)to;
-	uint32_t *chunk = (uint32_t *)(to + plan->chunks_at), n = 0;
+	uint32_t record = 0;
 
 	for (uint32_t i = 0; i < p->n_planes; i++) {
 		const struct probe_plane *s = &p->plane[i];
-		plane[i] = (struct fp_plane) { .base = s->base,
-					       .stride = s->stride,
-					       .bytes = s->bytes,
-					       .elems = s->elems,
-					       .dtype = s->dtype,
-					       .first_chunk = n,
-					       .n_chunks = fp_plane_chunks(s->bytes) };
-		for (uint32_t c = 0; c < plane[i].n_chunks; c++)
-			chunk[n++] = i;
+		for (uint32_t k = 0; k < s->n_chunks; k++)
+			*to++ = fp_chunk_of(s->base, s->stride, s->bytes, s->elems, s->dtype, p->chunk_bytes, k,
+					    record);
+		record += 1 + s->n_chunks;
 	}
 }
 
 /* The result buffers serve as pinned source of the copy, and are cleared when it is known to be over. */
-static int upload(struct probe_pool *p, const struct shim_driver *drv, const struct plan *plan)
+static int upload(struct probe_pool *p, const struct shim_driver *drv)
 {
 	struct probe_device *d = p->dev;
 	int rc;
 
-	write_plan(p, plan, p->ring.map);
+	write_chunks(p, (struct fp_chunk *)(void *)p->ring.map);
 	p->ring.poisoned = true;
-	if (drv->memcpy_htod_async(p->planes_address, p->ring.map, plan->scratch_at, d->stream) != CU_SUCCESS ||
-	    drv->memset_d8_async(p->scratch_address, 0, plan->shots * plan->scratch_each, d->stream) != CU_SUCCESS)
+	if (drv->memcpy_htod_async(p->chunks_address, p->ring.map, p->arena_bytes, d->stream) != CU_SUCCESS)
 		return -EAGAIN;
 	rc = probe_device_settle(drv, d);
 	if (rc)
@@ -104,7 +74,6 @@ static int check_memory(struct probe_pool *p, const struct shim_driver *drv)
 
 static int make_on_device(struct probe_pool *p, const struct shim_driver *drv)
 {
-	struct plan plan;
 	bool pushed;
 	int rc;
 
@@ -113,14 +82,13 @@ static int make_on_device(struct probe_pool *p, const struct shim_driver *drv)
 		return rc;
 	if (!probe_ctx_enter(drv, p->dev->ctx, &pushed))
 		return -EAGAIN;
-	size_plan(p, &plan);
 	rc = check_memory(p, drv);
 	if (!rc)
-		rc = take_arena(p, &plan);
+		rc = take_arena(p);
 	if (!rc)
-		rc = probe_ring_make(&p->ring, drv, p->dev, plan.shots, plan.stride, plan.scratch_at);
+		rc = probe_ring_make(&p->ring, drv, p->dev, shots_of(p), p->arena_bytes);
 	if (!rc)
-		rc = upload(p, drv, &plan);
+		rc = upload(p, drv);
 	probe_ctx_leave(drv, pushed);
 	return rc;
 }
@@ -129,13 +97,11 @@ int probe_plan_make(struct probe_pool *p)
 {
 	const struct shim_driver *drv;
 	struct shim_guard guard;
-	struct plan plan;
 	int rc;
 
-	if (p->device < 0) {
-		size_plan(p, &plan);
-		return probe_ring_make(&p->ring, NULL, NULL, plan.shots, plan.stride, 0);
-	}
+	p->ring.n_records = p->n_planes + p->n_chunks;
+	if (p->device < 0)
+		return probe_ring_make(&p->ring, NULL, NULL, shots_of(p), 0);
 	drv = shim_driver();
 	if (!drv || !drv->complete)
 		return -ENODEV;

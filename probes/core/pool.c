@@ -206,8 +206,10 @@ static bool mark_gone(struct probe_pool *p)
 
 static bool shot_over(const struct probe_ring *r, uint32_t i)
 {
+	uint32_t seen = 0;
+
 	return !probe_ring_busy(r, i) || __atomic_load_n(&r->shot[i].state, __ATOMIC_ACQUIRE) <= PROBE_SHOT_TAKEN ||
-	       probe_ring_done(r, i);
+	       probe_ring_done(r, i, &seen);
 }
 
 /* Nobody but the caller is about to launch, and every launch has written its result: our reads of the pool are over. */

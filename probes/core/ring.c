@@ -20,10 +20,10 @@ struct spare {
 };
 static struct spare spares[SPARES];
 
-uint32_t probe_ring_stride(uint32_t n_planes)
+uint32_t probe_ring_stride(uint32_t n_records)
 {
-	return (uint32_t)probe_round(PROBE_ENTRY_OFFSET + sizeof(struct fp_entry) + n_planes * sizeof(struct fp_print),
-				     128);
+	return (uint32_t)probe_round(
+		PROBE_ENTRY_OFFSET + sizeof(struct fp_entry) + n_records * sizeof(struct fp_record), 128);
 }
 
 /* ---- memory; under probe_registry ---- */
@@ -65,8 +65,9 @@ static bool map_registered(struct probe_ring *r, const struct shim_driver *drv, 
 }
 
 int probe_ring_make(struct probe_ring *r, const struct shim_driver *drv, struct probe_device *owner, uint32_t shots,
-		    uint32_t stride, size_t least_bytes)
+		    size_t least_bytes)
 {
+	const uint32_t stride = probe_ring_stride(r->n_records);
 	size_t bytes = (size_t)shots * stride;
 
 	if (bytes < least_bytes)

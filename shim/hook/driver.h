@@ -37,7 +37,6 @@
 	  (cu_function f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,                \
 	   unsigned shared_bytes, cu_stream stream, void **params, void **extra))                                      \
 	X(memcpy_htod_async, cuMemcpyHtoDAsync_v2, 1, (cu_deviceptr dst, const void *src, size_t bytes, cu_stream))    \
-	X(memset_d8_async, cuMemsetD8Async, 1, (cu_deviceptr dst, unsigned char value, size_t bytes, cu_stream))       \
 	X(mem_alloc, cuMemAlloc_v2, 1, (cu_deviceptr * ptr, size_t bytes))                                             \
 	X(mem_free, cuMemFree_v2, 1, (cu_deviceptr ptr))                                                               \
 	X(mem_host_register, cuMemHostRegister_v2, 1, (void *ptr, size_t bytes, unsigned flags))                       \

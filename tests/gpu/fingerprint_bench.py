@@ -2,11 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long one fingerprint takes on the GPU, against 5 us + bytes / (0.95 x the copy rate of the same run).
 
-Slots are rotated over at least 2 GiB, far more than any L2. Each launch is timed by a pair of events; all of a batch are enqueued
-behind a copy, so that the host is never waited for. `batch us` is the time of back-to-back launches, a launch. Judged are the shapes
-that servers have; the others are printed to be known.
+Slots are rotated over at least 2 GiB, far more than any L2. Three times are taken of each shape, all enqueued behind a copy, so that
+the host is never waited for:
 
---variants builds fingerprint.cu with other constants (nvcc is needed) and times a few shapes with each: for tuning.
+  added   what a fingerprint adds to a stream that has work before and after it: pairs of (memset of 16 MiB, fingerprint) against the
+          memsets alone. This is what a server feels, and what is judged.
+  events  between two events around one launch: the events themselves and an idle GPU are in it (an empty kernel: about 3.5 us).
+  batch   one of 200 launches back to back.
+
+Judged are the shapes that servers have; the others are printed to be known.
+
+--tune builds fingerprint.cu with other constants (nvcc is needed) and times the shapes with each, and with chunks of other sizes.
 """
 import argparse
 import ctypes as c
@@ -19,7 +25,7 @@ import tempfile
 
 import numpy as np
 
-from fingerprint_device import DTYPES, ELEM_BYTES, KERNEL, ROOT, Device, Plane, Slots, chunk_bytes
+from fingerprint_device import DTYPES, ELEM_BYTES, KERNEL, ROOT, UNIT, Device, Plane, Slots, host_twin
 
 MIB, KIB = 1 << 20, 1 << 10
 POOL_BYTES = 5 << 29  # 2.5 GiB
@@ -49,15 +55,13 @@ SHAPES = {
     "72 MiB, 96 planes f32 at +4": ([(96, 768 * KIB, "F32")], False),
     "72 MiB, 96 planes bf16 at +2": ([(96, 768 * KIB, "BF16")], False),
 }
-TUNING = ["72 MiB, 96 planes", "72 MiB, 96 planes bf16", "64 MiB, 1 plane", "4.7 MiB, 200 planes", "2.25 MiB, 48 planes", "4 KiB, 1 plane"]
-VARIANTS = [{}, {"FP_AHEAD": 6}, {"FP_AHEAD": 4, "FP_BLOCKS": 5}, {"FP_CHUNK_BYTES": 196608, "FP_AHEAD": 6},
-            {"FP_CHUNK_BYTES": 131072, "FP_AHEAD": 6}, {"FP_CHUNK_BYTES": 98304, "FP_AHEAD": 6},
-            {"FP_CHUNK_BYTES": 65536, "FP_AHEAD": 6}, {"FP_CHUNK_BYTES": 32768, "FP_AHEAD": 4, "FP_BLOCKS": 5}]
+VARIANTS = [{}, {"FP_AHEAD": 6}, {"FP_AHEAD": 4, "FP_BLOCKS": 5}, {"FP_AHEAD": 8, "FP_BLOCKS": 3}, {"FP_AHEAD": 14, "FP_BLOCKS": 2}]
+UNITS = [1, 2, 3, 4, 5, 6, 7, 8, 12]
 
 
 class Bench:
     def __init__(self, device: Device):
-        self.device = device
+        self.device, self.twin = device, host_twin()
         self.pool = device.alloc(POOL_BYTES + 4096)
         self.fill()
         self.events = [(device.event(), device.event()) for _ in range(100)]
@@ -95,13 +99,26 @@ class Bench:
                 number = DTYPES.index(dtype)
                 planes.append(Plane(base=at, stride=size, bytes=size, elems=size // ELEM_BYTES[number], dtype=number))
                 at += n_slots * size
-        return Slots(self.device, planes, 0, n_slots, chunk=chunk)
+        return Slots(self.device, self.twin, planes, 0, n_slots, chunk=chunk)
 
-    def time(self, name: str, chunk: int = 0) -> tuple[float, float, int]:
-        """(median us by events, us a launch back to back, bytes)."""
+    def spans(self, work, n: int, repeats: int) -> float:
+        """Median us of n calls of work, between two events."""
+        times = []
+        for begin, end in self.events[:repeats]:
+            self.busy()
+            self.device.record(begin)
+            for _ in range(n):
+                work()
+            self.device.record(end)
+            self.device.sync()
+            times.append(self.device.elapsed_us(begin, end))
+        return statistics.median(times) / n
+
+    def time(self, name: str, chunk: int = 0, thorough: bool = True) -> dict:
+        """us by each of the three ways; by `added` alone unless thorough."""
         shape = SHAPES[name][0]
         slots = self.slots(shape, int(name.split(" at +")[1]) if " at +" in name else 0, chunk)
-        launch, number, times = slots.launch, 0, []
+        launch, number = slots.launch, 0
         step = max(launch.n_slots * 7 // 19, 1) | 1
 
         def one() -> None:
@@ -111,71 +128,83 @@ class Bench:
             launch.sequence += 1
             self.device.run(launch)
 
+        def between() -> None:
+            self.device.call("cuMemsetD8Async", c.c_uint64(self.spare), c.c_ubyte(1), c.c_size_t(16 * MIB), self.device.stream)
+
+        def both() -> None:
+            between()
+            one()
+
         for _ in range(20):
             one()
-        for _ in range(3):
-            self.busy()
-            for begin, end in self.events:
-                self.device.record(begin)
-                one()
-                self.device.record(end)
-            self.device.sync()
-            times += [self.device.elapsed_us(begin, end) for begin, end in self.events]
-        begin, end = self.events[0]
-        self.busy()
-        self.device.record(begin)
-        for _ in range(200):
-            one()
-        self.device.record(end)
+        found = {"added_us": self.spans(both, 60, 7 if thorough else 3) - self.spans(between, 60, 7 if thorough else 3)}
+        if thorough:
+            times = []
+            for _ in range(3):
+                self.busy()
+                for begin, end in self.events:
+                    self.device.record(begin)
+                    one()
+                    self.device.record(end)
+                self.device.sync()
+                times += [self.device.elapsed_us(begin, end) for begin, end in self.events]
+            found |= {"events_us": statistics.median(times), "batch_us": self.spans(one, 200, 3)}
         self.device.sync()
-        if slots.entry.done != launch.sequence or slots.entry.status:
-            raise RuntimeError(f"{name}: done {slots.entry.done} status {slots.entry.status}")
-        batch = self.device.elapsed_us(begin, end) / 200
+        if not slots.over() or slots.status()[0]:
+            raise RuntimeError(f"{name}: the launch is not over, or status {slots.status()}")
+        found |= {"bytes": sum(n * size for n, size, _ in shape), "chunk_bytes": slots.chunk, "blocks": launch.n_chunks}
         slots.free()
-        return statistics.median(times), batch, sum(n * size for n, size, _ in shape)
+        return found
 
 
-def variants(bench: Bench, rate: float) -> dict:
-    """Median us of a few shapes for each way to build the kernel."""
-    table = {}
+def tune(bench: Bench) -> dict:
+    """added us of each shape for each way to build the kernel, and with chunks of so many units."""
+    table, plain = {}, {name: shape for name, shape in SHAPES.items() if shape[1] or "MiB, 36 planes" in name}
+
+    def row(title: str, unit: int) -> None:
+        table[title] = {name: bench.time(name, unit * UNIT, False)["added_us"] for name in plain} | bench.device.attributes
+        print(f"{title:30}" + "".join(f"{table[title][name]:8.2f}" for name in plain) +
+              f"   {bench.device.attributes['registers']} registers, {bench.device.attributes['local_bytes']} local", flush=True)
+
+    print("columns: " + "; ".join(plain))
+    for unit in UNITS:
+        row(f"chunks of {unit} units", unit)
     for variant in VARIANTS:
-        name = " ".join(f"{k}={v}" for k, v in variant.items()) or "as committed"
         with tempfile.NamedTemporaryFile(suffix=".ptx") as out:
             subprocess.run([os.environ.get("NVCC", "nvcc"), "-ptx", "-arch=compute_75", "-O3", f"-I{ROOT}",
                             *(f"-D{k}={v}" for k, v in variant.items()), KERNEL / "fingerprint.cu", "-o", out.name], check=True)
             bench.device.load(out.read())
-        table[name] = {shape: bench.time(shape, variant.get("FP_CHUNK_BYTES", 0))[0] for shape in TUNING} | bench.device.attributes
-        print(f"{name:56}" + "".join(f"{table[name][shape]:9.2f}" for shape in TUNING) +
-              f"   {table[name]['registers']} registers, {table[name]['local_bytes']} local", flush=True)
-    print("columns: " + "; ".join(TUNING) + f"; copy rate {rate * 1e-12:.2f} TB/s")
+        row(" ".join(f"{k}={v}" for k, v in variant.items()) or "as committed", 0)
     return table
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", help="write the result there")
-    parser.add_argument("--variants", action="store_true", help="time other builds of the kernel too")
+    parser.add_argument("--tune", action="store_true", help="time other builds of the kernel and other chunks too")
     args = parser.parse_args()
     device = Device()
     jit_ms, attributes = device.jit_ms, device.attributes
     bench = Bench(device)
     rate = bench.copy_rate()
     rows, failed = [], 0
-    print(f"{device.name}: copy {rate * 1e-12:.2f} TB/s, JIT {jit_ms:.0f} ms, {attributes}, chunk {chunk_bytes()}")
-    print(f"{'slot':44}{'us':>9}{'bound us':>10}{'ratio':>8}{'batch us':>10}")
+    print(f"{device.name}: copy {rate * 1e-12:.2f} TB/s, JIT {jit_ms:.0f} ms, {attributes}")
+    print(f"{'slot':44}{'added us':>9}{'bound us':>10}{'ratio':>8}{'events us':>10}{'batch us':>10}")
     for name, (_, judged) in SHAPES.items():
-        us, batch, size = bench.time(name)
-        bound = 5 + size / (0.95 * rate) * 1e6
-        bad = judged and us > bound
+        row = bench.time(name)
+        row |= {"slot": name, "judged": judged, "bound_us": 5 + row["bytes"] / (0.95 * rate) * 1e6}
+        row["ratio"] = row["added_us"] / row["bound_us"]
+        bad = judged and row["ratio"] > 1
         failed += bad
-        rows.append({"slot": name, "bytes": size, "us": us, "bound_us": bound, "ratio": us / bound, "batch_us": batch, "judged": judged})
+        rows.append(row)
         note = "  OVER" if bad else "" if judged else "  (not judged)"
-        print(f"{name:44}{us:9.2f}{bound:10.2f}{us / bound:8.2f}{batch:10.2f}{note}", flush=True)
-    tuned = variants(bench, rate) if args.variants else None
+        print(f"{name:44}{row['added_us']:9.2f}{row['bound_us']:10.2f}{row['ratio']:8.2f}{row['events_us']:10.2f}{row['batch_us']:10.2f}{note}",
+              flush=True)
+    tuned = tune(bench) if args.tune else None
     if args.json:
         with open(args.json, "w", encoding="utf-8") as out:
-            json.dump({"device": device.name, "copy_bytes_per_second": rate, "jit_ms": jit_ms, "kernel": attributes,
-                       "chunk_bytes": chunk_bytes(), "rows": rows, "variants": tuned}, out, indent=1)
+            json.dump({"device": device.name, "copy_bytes_per_second": rate, "jit_ms": jit_ms, "kernel": attributes, "rows": rows,
+                       "tune": tuned}, out, indent=1)
     return 1 if failed else 0
 
 

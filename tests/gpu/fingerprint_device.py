@@ -15,8 +15,13 @@ OK, PADDING, OUT_OF_RANGE = 0, 1, 2
 
 
 class Plane(c.Structure):
-    _fields_ = [("base", c.c_uint64), ("stride", c.c_int64), ("bytes", c.c_uint64), ("elems", c.c_uint64), ("dtype", c.c_uint32),
-                ("first_chunk", c.c_uint32), ("n_chunks", c.c_uint32), ("reserved", c.c_uint32)]
+    """One plane of a pool: what the scripts say of it. The kernel sees its chunks."""
+    _fields_ = [("base", c.c_uint64), ("stride", c.c_int64), ("bytes", c.c_uint64), ("elems", c.c_uint64), ("dtype", c.c_uint32)]
+
+
+class Chunk(c.Structure):
+    _fields_ = [("address", c.c_uint64), ("stride", c.c_int64), ("start", c.c_uint64), ("elems", c.c_uint64), ("bytes", c.c_uint32),
+                ("dtype", c.c_uint32), ("record", c.c_uint32), ("reserved", c.c_uint32)]
 
 
 class Region(c.Structure):
@@ -29,41 +34,57 @@ class Print(c.Structure):
                 ("sample", c.c_uint64 * SAMPLES)]
 
 
+class Record(c.Structure):
+    _fields_ = [("word", c.c_uint64 * 7), ("check", c.c_uint64)]
+
+
+class RegionValues(c.Structure):
+    _fields_ = [("value", c.c_int64 * REGION_VALUES), ("check", c.c_uint64)]
+
+
 class Entry(c.Structure):
-    _fields_ = [("done", c.c_uint32), ("status", c.c_uint32), ("slot", c.c_int64),
-                ("region_value", (c.c_int64 * REGION_VALUES) * MAX_REGIONS), ("region_values", c.c_uint32 * MAX_REGIONS)]
+    _fields_ = [("region", RegionValues * MAX_REGIONS)]
 
 
 class Launch(c.Structure):
-    _fields_ = [("planes", c.c_uint64), ("chunks", c.c_uint64), ("scratch", c.c_uint64), ("entry", c.c_uint64), ("regions", c.c_uint64),
-                ("slot_ptr", c.c_uint64), ("slot", c.c_int64), ("first_slot", c.c_int64), ("n_slots", c.c_int64),
-                ("slot_ptr_bytes", c.c_uint32), ("n_planes", c.c_uint32), ("n_chunks", c.c_uint32), ("n_regions", c.c_uint32),
-                ("sequence", c.c_uint32), ("reserved", c.c_uint32)]
+    _fields_ = [("chunks", c.c_uint64), ("entry", c.c_uint64), ("regions", c.c_uint64), ("slot_ptr", c.c_uint64), ("slot", c.c_int64),
+                ("first_slot", c.c_int64), ("n_slots", c.c_int64), ("slot_ptr_bytes", c.c_uint32), ("n_chunks", c.c_uint32),
+                ("n_regions", c.c_uint32), ("sequence", c.c_uint32)]
 
 
-assert (c.sizeof(Plane), c.sizeof(Print), c.sizeof(Launch)) == (48, 72, 96)
+assert (c.sizeof(Chunk), c.sizeof(Print), c.sizeof(Launch), c.sizeof(Record)) == (48, 72, 72, 64)
 
 
-def scratch_bytes(n_planes: int, n_chunks: int) -> int:
-    return 64 + n_planes * 64 + (n_chunks * 8 + 63) // 64 * 64
-
-
-def chunk_bytes() -> int:
-    """FP_CHUNK_BYTES, as the header has it."""
+def constant(name: str) -> int:
+    """An unsigned constant of fingerprint.h."""
     for line in (KERNEL / "fingerprint.h").read_text().splitlines():
-        if line.startswith("#define FP_CHUNK_BYTES"):
+        if line.startswith(f"#define {name} "):
             return int(line.split()[2].rstrip("u"))
-    raise ValueError("fingerprint.h has no FP_CHUNK_BYTES")
+    raise ValueError(f"fingerprint.h has no {name}")
+
+
+UNIT = constant("FP_CHUNK_UNIT")
+
+
+def chunk_bytes(slot_bytes: int, most: int = 0, wanted: int = 0) -> int:
+    """fp_chunk_bytes, with other constants if they are given."""
+    units = -(-slot_bytes // (UNIT * (wanted or constant("FP_CHUNKS_WANTED"))))
+    return min(max(units, 1), most or constant("FP_CHUNK_MOST")) * UNIT
 
 
 def host_twin() -> c.CDLL:
     """fingerprint_host.c as a library."""
     folder = tempfile.mkdtemp(prefix="fingerprint")
     library = f"{folder}/host.so"
-    subprocess.run(["gcc", "-std=gnu11", "-O2", "-shared", "-fPIC", f"-I{ROOT}", "-o", library, KERNEL / "fingerprint_host.c"], check=True)
+    subprocess.run(["gcc", "-std=gnu11", "-O2", "-shared", "-fPIC", f"-I{ROOT}", "-o", library, KERNEL / "fingerprint_host.c",
+                    KERNEL / "fingerprint_read.c"], check=True)
     twin = c.CDLL(library)
-    twin.fp_host_plane.argtypes = [c.c_void_p, c.c_uint64, c.c_uint64, c.c_uint32, c.c_void_p]
-    twin.fp_host_plane.restype = None
+    twin.fp_host_plane_of.argtypes = [c.c_void_p, c.c_uint64, c.c_uint64, c.c_uint32, c.c_uint32, c.c_void_p]
+    twin.fp_records_in.argtypes = [c.c_void_p, c.c_uint32, c.c_uint32, c.c_uint32]
+    twin.fp_regions_in.argtypes = [c.c_void_p, c.c_uint32, c.c_void_p, c.c_uint32]
+    twin.fp_read_status.argtypes = [c.c_void_p, c.c_uint32, c.c_void_p]
+    twin.fp_read_plane.argtypes = [c.c_void_p, c.c_uint32, c.c_uint32, c.c_uint64, c.c_void_p]
+    twin.fp_host_plane_of.restype = twin.fp_read_plane.restype = None
     return twin
 
 
@@ -145,7 +166,7 @@ class Device:
     def run(self, launch: Launch) -> None:
         """Enqueues the kernel. The argument is copied at once."""
         params = (c.c_void_p * 1)(c.cast(c.byref(launch), c.c_void_p))
-        self.call("cuLaunchKernel", self.fingerprint, max(launch.n_chunks, 1), 1, 1, THREADS, 1, 1, 0, self.stream, params, None)
+        self.call("cuLaunchKernel", self.fingerprint, launch.n_chunks, 1, 1, THREADS, 1, 1, 0, self.stream, params, None)
 
     def run_ready(self, word: int, value: int) -> None:
         first, second = c.c_uint64(word), c.c_uint32(value)
@@ -172,37 +193,55 @@ class Device:
 class Slots:
     """Planes of a pool on the device, with everything that a launch needs."""
 
-    def __init__(self, device: Device, planes: list[Plane], first_slot: int, n_slots: int, regions: list[Region] = (), chunk: int = 0):
-        self.device, chunk = device, chunk or chunk_bytes()
-        chunks = []
-        for number, plane in enumerate(planes):
-            plane.first_chunk, plane.n_chunks = len(chunks), (plane.bytes + chunk - 1) // chunk
-            chunks += [number] * plane.n_chunks
-        self.n_planes, self.entry_bytes = len(planes), c.sizeof(Entry) + len(planes) * c.sizeof(Print)
-        self.scratch_bytes = scratch_bytes(len(planes), len(chunks))
+    def __init__(self, device: Device, twin: c.CDLL, planes: list[Plane], first_slot: int, n_slots: int, regions: list[Region] = (),
+                 chunk: int = 0):
+        self.device, self.twin, self.planes = device, twin, planes
+        self.chunk = chunk or chunk_bytes(sum(plane.bytes for plane in planes))
+        chunks, self.first, self.n_records = [], [], 0
+        for plane in planes:
+            n = max(-(-plane.bytes // self.chunk), 1)
+            self.first.append((self.n_records, n))
+            for k in range(n):
+                start = k * self.chunk
+                chunks.append(Chunk(address=plane.base + start, stride=plane.stride, start=start, elems=plane.elems,
+                                    bytes=min(plane.bytes - start, self.chunk), dtype=plane.dtype, record=self.n_records + 1 + k))
+            self.n_records += 1 + n
+        self.entry_bytes = c.sizeof(Entry) + self.n_records * c.sizeof(Record)
         self.here, there = device.mapped(self.entry_bytes)
-        self.launch = Launch(planes=device.upload(bytes((Plane * len(planes))(*planes))),
-                             chunks=device.upload(bytes((c.c_uint32 * len(chunks))(*chunks))), scratch=device.zeros(self.scratch_bytes),
-                             entry=there, regions=device.upload(bytes((Region * len(regions))(*regions))), first_slot=first_slot,
-                             n_slots=n_slots, n_planes=len(planes), n_chunks=len(chunks), n_regions=len(regions))
+        self.regions = (Region * max(len(regions), 1))(*regions)
+        self.launch = Launch(chunks=device.upload(bytes((Chunk * len(chunks))(*chunks))), entry=there,
+                             regions=device.upload(bytes((Region * len(regions))(*regions))), first_slot=first_slot, n_slots=n_slots,
+                             n_chunks=len(chunks), n_regions=len(regions))
 
     def arm(self) -> None:
         c.memset(self.here, 0xA5, self.entry_bytes)
-        c.cast(self.here, c.POINTER(c.c_uint32))[0] = 0
         self.launch.sequence += 1
+
+    def over(self) -> bool:
+        """All that the launch has to say is in."""
+        return (self.twin.fp_records_in(self.here, self.launch.sequence, 0, self.n_records) == self.n_records
+                and bool(self.twin.fp_regions_in(self.here, self.launch.sequence, self.regions, self.launch.n_regions)))
+
+    def status(self) -> tuple[int, int]:
+        """(status, slot)."""
+        slot = c.c_int64()
+        return self.twin.fp_read_status(self.here, self.n_records, c.byref(slot)), slot.value
 
     @property
     def entry(self) -> Entry:
         return Entry.from_address(self.here)
 
-    @property
-    def prints(self):
-        return (Print * self.n_planes).from_address(self.here + c.sizeof(Entry))
+    def untouched_regions(self) -> bool:
+        return bytes(self.entry) == b"\xA5" * c.sizeof(Entry)
 
-    def scratch_is_zero(self) -> bool:
-        return not any(self.device.get(self.launch.scratch, self.scratch_bytes))
+    def prints(self) -> list[Print]:
+        found = []
+        for plane, (first, n) in zip(self.planes, self.first):
+            found.append(Print())
+            self.twin.fp_read_plane(self.here, first, n, plane.bytes, c.byref(found[-1]))
+        return found
 
     def free(self) -> None:
-        for pointer in (self.launch.planes, self.launch.chunks, self.launch.scratch, self.launch.regions):
+        for pointer in (self.launch.chunks, self.launch.regions):
             self.device.free(pointer)
         self.device.call("cuMemFreeHost", c.c_void_p(self.here))

@@ -3,16 +3,16 @@
 // fingerprint.cu: who does what in one launch of the fingerprint kernel: lanes, blocks, and how the last of them finish.
 // The arithmetic is in fingerprint_ops.h, the contract in fingerprint.h. Uses nothing newer than sm_70 and PTX ISA 7.0.
 //
-// Every block counts, whatever it saw, and no barrier depends on what was read: a slot id that another stream changes
-// under us makes a wrong status, never a launch that does not end or a scratch that is not zero again.
+// A block fingerprints one chunk and says so in a record of its own, which proves itself (fingerprint.h): blocks share
+// nothing, wait for nothing and need no fence, so that the end of the last one is the end of the launch. What the records of
+// a plane make together is worked out by whoever reads them (fingerprint_read.c).
 //
-// Orderings: a block's results, then its count at the plane (acq_rel); the plane's last block writes the print, then
-// counts the plane at the launch (acq_rel); the last of those writes the status, then `done` (release, system). Fences
-// are cumulative, so whoever reads `done` with acquire sees what all blocks wrote to the entry.
+// No barrier depends on what was read: a slot id that another stream changes under us makes records that do not agree,
+// never a launch that does not end.
 #include "probes/core/kernel/fingerprint_ops.h"
 
 #ifndef FP_AHEAD
-#define FP_AHEAD 7 // vectors that a lane has in flight; a chunk is six times that
+#define FP_AHEAD 7 // vectors that a lane has in flight: those of one FP_CHUNK_UNIT
 #endif
 #ifndef FP_BLOCKS
 #define FP_BLOCKS 4 // blocks on a multiprocessor that the registers must allow
@@ -23,21 +23,9 @@
 typedef unsigned long long u64;
 
 #ifndef FP_EMULATED // tests/unit/kernel/emulator.h has these for the host
-static __device__ __forceinline__ u64 add_acq_rel(u64 *p, u64 v)
+static __device__ __forceinline__ void store_relaxed_system(u64 *p, u64 v)
 {
-	u64 old;
-	asm volatile("atom.acq_rel.gpu.global.add.u64 %0, [%1], %2;" : "=l"(old) : "l"(p), "l"(v) : "memory");
-	return old;
-}
-
-static __device__ __forceinline__ void add_relaxed(u64 *p, u64 v)
-{
-	asm volatile("red.relaxed.gpu.global.add.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
-}
-
-static __device__ __forceinline__ void max_relaxed(u64 *p, u64 v)
-{
-	asm volatile("red.relaxed.gpu.global.max.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
+	asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
 }
 
 static __device__ __forceinline__ void store_release_system(uint32_t *p, uint32_t v)
@@ -46,48 +34,21 @@ static __device__ __forceinline__ void store_release_system(uint32_t *p, uint32_
 }
 #endif
 
-// What a plane's blocks share, in the launch's scratch; zero between launches.
-struct plane_scratch {
-	u64 max, nan, inf, hash;
-	u64 counted; // blocks, and from bit 32 on blocks that could not read the slot
-	u64 room[3];
-};
-static_assert(sizeof(struct plane_scratch) == FP_SCRATCH_PLANE, "scratch");
-
 // The chunk of a block.
 struct chunk {
-	uint32_t plane, dtype, n_chunks;
-	uint32_t index, bytes; // among the plane's chunks
-	uint64_t plane_address, plane_bytes, elems;
-	uint64_t address, start; // of the chunk; its offset in the plane
+	uint32_t bytes, dtype, record; // bytes: 0 unless the slot is in range
+	uint64_t address, start, elems;
 };
 
 struct totals {
 	double sum;
-	u64 hash, max, nan, inf;
+	u64 hash, max, special; // special: NaN count, Inf count from bit 32 on
 };
 
 struct block_shared {
 	double sum[FP_LANES];
-	u64 hash[FP_LANES], max[FP_LANES];
-	unsigned nan, inf, bad;
-	u64 counted;
+	u64 hash[FP_LANES], max[FP_LANES], special;
 };
-
-static __device__ __forceinline__ u64 *launch_scratch(const struct fp_launch &a)
-{
-	return (u64 *)a.scratch;
-}
-
-static __device__ __forceinline__ struct plane_scratch *scratch_of(const struct fp_launch &a, uint32_t plane)
-{
-	return (struct plane_scratch *)(a.scratch + 64) + plane;
-}
-
-static __device__ __forceinline__ double *chunk_sums(const struct fp_launch &a, uint32_t first_chunk)
-{
-	return (double *)(a.scratch + 64 + (uint64_t)a.n_planes * FP_SCRATCH_PLANE) + first_chunk;
-}
 
 static __device__ __forceinline__ struct fp_entry *entry_of(const struct fp_launch &a)
 {
@@ -275,86 +236,70 @@ static __device__ __forceinline__ int64_t read_slot(const struct fp_launch &a)
 // The chunk of this block; nothing of it is read unless the slot is in range.
 static __device__ __forceinline__ struct chunk chunk_of(const struct fp_launch &a, int64_t slot, uint32_t status)
 {
-	struct chunk c = {};
-	if (blockIdx.x >= a.n_chunks)
-		return c;
-	c.plane = ((const uint32_t *)a.chunks)[blockIdx.x];
-	const struct fp_plane plane = ((const struct fp_plane *)a.planes)[c.plane];
-	c.dtype = plane.dtype;
-	c.n_chunks = plane.n_chunks;
-	c.index = blockIdx.x - plane.first_chunk;
-	c.plane_bytes = plane.bytes;
-	c.elems = fp_elems(plane.dtype, plane.bytes, plane.elems);
-	c.plane_address = fp_slot_address(&plane, slot, a.first_slot);
-	c.start = (uint64_t)c.index * FP_CHUNK_BYTES;
-	c.address = c.plane_address + c.start;
-	if (status == FP_OK)
-		c.bytes = (uint32_t)min((u64)FP_CHUNK_BYTES, (u64)(plane.bytes - c.start));
+	const struct fp_chunk *at = (const struct fp_chunk *)a.chunks + blockIdx.x;
+	struct chunk c;
+	c.address = at->address + ((uint64_t)slot - (uint64_t)a.first_slot) * (uint64_t)at->stride;
+	c.start = at->start;
+	c.elems = at->elems;
+	c.dtype = at->dtype;
+	c.record = at->record;
+	c.bytes = status == FP_OK ? at->bytes : 0;
 	return c;
 }
 
-// The block in which a sampled element lies puts it into the entry: it comes from memory with the rest of the chunk.
-static __device__ __forceinline__ void samples_of(const struct fp_launch &a, const struct chunk &c)
+// ---- records ----
+
+// Eight lanes store one record, each its word; whoever calls does so with a whole warp, of which only `stores` store.
+static __device__ __forceinline__ void store_record(const struct fp_launch &a, uint32_t record, u64 word, int stores)
 {
-	const uint32_t i = threadIdx.x - (FP_LANES - FP_SAMPLES);
-	if (i >= FP_SAMPLES || !c.bytes)
-		return;
-	uint64_t *sample = &entry_of(a)->plane[c.plane].sample[i];
-	if (!c.elems) {
-		if (!c.index)
-			*sample = 0;
-		return;
-	}
-	const uint64_t offset = fp_sample_offset(c.dtype, c.elems, i);
-	if (offset - c.start < c.bytes)
-		*sample = load_bytes(c.plane_address + offset, fp_elem_bytes(c.dtype));
+	const uint32_t i = threadIdx.x % 8;
+	u64 check = i < FP_RECORD_WORDS ? fp_record_mix(word, i, a.sequence) : 0;
+#pragma unroll
+	for (int apart = 4; apart; apart /= 2)
+		check += __shfl_xor_sync(0xffffffffu, check, apart);
+	if (stores)
+		store_relaxed_system((u64 *)&entry_of(a)->record[record] + i, i < FP_RECORD_WORDS ? word : check);
+}
+
+// The sample of a lane of the last warp, if it has one: it comes from memory with the rest.
+static __device__ __forceinline__ u64 sample_of(const struct chunk &c)
+{
+	const uint32_t i = threadIdx.x - (FP_LANES - 32);
+	if (i >= FP_SAMPLES || c.start || !c.bytes || !c.elems)
+		return 0;
+	return load_bytes(c.address + fp_sample_offset(c.dtype, c.elems, i), fp_elem_bytes(c.dtype));
+}
+
+// By the last warp of a plane's first block.
+static __device__ __forceinline__ void store_samples(const struct fp_launch &a, const struct chunk &c, u64 sample, int64_t slot,
+						     uint32_t status)
+{
+	const uint32_t i = threadIdx.x % 32;
+	store_record(a, c.record - 1, i == FP_SLOT ? (u64)slot : i == FP_STATUS ? status : sample, i < 8);
 }
 
 // The first integers of the regions, a warp each.
 static __device__ __forceinline__ void snapshot_regions(const struct fp_launch &a)
 {
-	struct fp_entry *entry = entry_of(a);
 	const uint32_t lane = threadIdx.x % 32;
 #pragma unroll 1
-	for (uint32_t r = threadIdx.x / 32; r < FP_MAX_REGIONS; r += WARPS) {
-		struct fp_region region = {};
-		if (r < a.n_regions)
-			region = ((const struct fp_region *)a.regions)[r];
+	for (uint32_t r = threadIdx.x / 32; r < a.n_regions; r += WARPS) {
+		const struct fp_region region = ((const struct fp_region *)a.regions)[r];
+		struct fp_region_values *to = &entry_of(a)->region[r];
 		const uint32_t n = min(region.n_values, (uint32_t)FP_REGION_VALUES);
-		for (uint32_t i = lane; i < n; i += 32)
-			entry->region_value[r][i] =
-				load_signed(region.base + (uint64_t)i * region.value_bytes, region.value_bytes);
-		if (!lane)
-			entry->region_values[r] = n;
-	}
-}
-
-static __device__ __forceinline__ void write_print(struct fp_print *out, const struct totals &sum, uint64_t bytes)
-{
-	out->absmax = fp_f64(sum.max);
-	out->l2 = sqrt(sum.sum);
-	out->nan = sum.nan;
-	out->inf = sum.inf;
-	out->hash = fp_hash_finish(sum.hash, bytes);
-}
-
-// Planes without bytes have no block: block 0 prints them, if `print`, and returns how many there are.
-static __device__ __forceinline__ uint32_t empty_planes(const struct fp_launch &a, int print)
-{
-	uint32_t n = 0;
+		u64 check = 0;
 #pragma unroll 1
-	for (uint32_t first = 0; first < a.n_planes; first += FP_LANES) {
-		const uint32_t i = first + threadIdx.x;
-		const int empty = i < a.n_planes && !((const struct fp_plane *)a.planes)[i].n_chunks;
-		if (empty && print) {
-			struct fp_print *out = &entry_of(a)->plane[i];
-			write_print(out, totals {}, 0);
-			for (int s = 0; s < FP_SAMPLES; s++)
-				out->sample[s] = 0;
+		for (uint32_t i = lane; i < n; i += 32) {
+			const u64 v = (u64)load_signed(region.base + (uint64_t)i * region.value_bytes, region.value_bytes);
+			store_relaxed_system((u64 *)&to->value[i], v);
+			check += fp_record_mix(v, i, a.sequence);
 		}
-		n += __syncthreads_count(empty);
+#pragma unroll
+		for (int apart = 16; apart; apart /= 2)
+			check += __shfl_xor_sync(0xffffffffu, check, apart);
+		if (!lane)
+			store_relaxed_system((u64 *)&to->check, check);
 	}
-	return n;
 }
 
 // Sums over the block's lanes; valid in warp 0. This order is the tree of fingerprint_ops.h.
@@ -372,7 +317,7 @@ static __device__ __forceinline__ double reduce_sum(const double *lanes)
 
 static __device__ __forceinline__ struct totals reduce(const struct block_shared &s)
 {
-	struct totals r = { reduce_sum(s.sum), 0, 0, 0, 0 };
+	struct totals r = { reduce_sum(s.sum), 0, 0, 0 };
 #pragma unroll
 	for (uint32_t w = 0; w < WARPS; w++) {
 		r.hash += s.hash[threadIdx.x + 32 * w];
@@ -386,102 +331,32 @@ static __device__ __forceinline__ struct totals reduce(const struct block_shared
 	return r;
 }
 
-// Some lane is special, or could not read the slot: do those again. Every thread of the block comes here.
-static __device__ __forceinline__ void block_rare(struct block_shared &s, const struct chunk &c, int special,
-						  uint32_t status)
+// Some lane is special: do those again. Every thread of the block comes here.
+static __device__ __forceinline__ void block_rare(struct block_shared &s, const struct chunk &c, int special)
 {
 	const uint32_t t = threadIdx.x;
 	if (!t)
-		s.nan = s.inf = s.bad = 0;
+		s.special = 0;
 	__syncthreads();
-	if (status != FP_OK)
-		s.bad = 1;
 	if (special) {
 		const struct fp_rare rare = lane_rare(c, t);
 		s.sum[t] = rare.sum;
 		s.max[t] = rare.max;
-		if (rare.nan)
-			atomicAdd(&s.nan, (unsigned)rare.nan);
-		if (rare.inf)
-			atomicAdd(&s.inf, (unsigned)rare.inf);
+		if (rare.nan | rare.inf)
+			atomicAdd(&s.special, (u64)rare.nan | (u64)rare.inf << 32);
 	}
 	__syncthreads();
 }
 
-// Adds a block's totals to its plane and counts it; thread 0 only. What it returns is the plane's count.
-static __device__ __forceinline__ u64 count_chunk(const struct fp_launch &a, const struct chunk &c,
-						  const struct totals &sum, u64 bad)
+// By the first warp.
+static __device__ __forceinline__ void store_totals(const struct fp_launch &a, const struct chunk &c, const struct totals &sum,
+						    int64_t slot, uint32_t status)
 {
-	struct plane_scratch *plane = scratch_of(a, c.plane);
-	if (!bad) {
-		add_relaxed(&plane->hash, sum.hash);
-		max_relaxed(&plane->max, sum.max);
-		if (sum.nan)
-			add_relaxed(&plane->nan, sum.nan);
-		if (sum.inf)
-			add_relaxed(&plane->inf, sum.inf);
-		*chunk_sums(a, blockIdx.x) = sum.sum;
-	}
-	const u64 one = 1 | bad << 32;
-	return add_acq_rel(&plane->counted, one) + one;
-}
-
-// The totals of a plane of many chunks, by its last block; leaves its scratch zero. Valid in thread 0.
-static __device__ __forceinline__ struct totals gather_plane(const struct fp_launch &a, const struct chunk &c,
-							     struct block_shared &s)
-{
-	const uint32_t t = threadIdx.x;
-	double *sums = chunk_sums(a, blockIdx.x - c.index), mine = 0;
-#pragma unroll 4
-	for (uint32_t i = t; i < c.n_chunks; i += FP_LANES) {
-		mine += __ldcg(sums + i);
-		sums[i] = 0;
-	}
-	struct totals r = {};
-	if (!t) {
-		struct plane_scratch *plane = scratch_of(a, c.plane);
-		r.hash = __ldcg(&plane->hash);
-		r.max = __ldcg(&plane->max);
-		r.nan = __ldcg(&plane->nan);
-		r.inf = __ldcg(&plane->inf);
-		plane->hash = plane->max = plane->nan = plane->inf = plane->counted = 0;
-	}
-	s.sum[t] = mine;
-	__syncthreads();
-	if (t < 32)
-		r.sum = reduce_sum(s.sum);
-	return r;
-}
-
-// The end of the launch; thread 0 of the block that finished the last plane.
-static __device__ __forceinline__ void finish_launch(const struct fp_launch &a, int64_t slot, uint32_t status, u64 bad)
-{
-	struct fp_entry *entry = entry_of(a);
-	if (bad && status == FP_OK)
-		status = FP_OUT_OF_RANGE; // blocks read different slot ids
-	if (status != FP_OK)
-		for (int r = 0; r < FP_MAX_REGIONS; r++)
-			entry->region_values[r] = 0;
-	entry->status = status;
-	entry->slot = slot;
-	*launch_scratch(a) = 0;
-	store_release_system(&entry->done, a.sequence);
-}
-
-// Counts n finished planes; the one who counts the last ends the launch. Thread 0 only.
-static __device__ __forceinline__ void count_planes(const struct fp_launch &a, uint32_t n, int64_t slot,
-						    uint32_t status, u64 bad)
-{
-	if (n < a.n_planes) {
-		if (!n)
-			return;
-		const u64 mine = n | (u64)(bad != 0) << 32;
-		const u64 counted = add_acq_rel(launch_scratch(a), mine) + mine;
-		if ((uint32_t)counted != a.n_planes)
-			return;
-		bad = counted >> 32;
-	}
-	finish_launch(a, slot, status, bad);
+	const uint32_t i = threadIdx.x;
+	u64 word = i == FP_SUM ? fp_f64_bits(sum.sum) : i == FP_HASH ? sum.hash : i == FP_MAX ? sum.max : sum.special;
+	if (i >= FP_SLOT)
+		word = i == FP_SLOT ? (u64)slot : i == FP_STATUS ? status : 0;
+	store_record(a, c.record, word, i < 8);
 }
 
 extern "C" __global__ void __launch_bounds__(FP_THREADS, FP_BLOCKS) slotprobe_fingerprint(const struct fp_launch a)
@@ -498,48 +373,24 @@ extern "C" __global__ void __launch_bounds__(FP_THREADS, FP_BLOCKS) slotprobe_fi
 	load_ahead(v, c.address + t * FP_VECTOR, n, c.address % FP_VECTOR == 0);
 
 	// In the shadow of these loads: what else the launch must say.
-	samples_of(a, c);
-	uint32_t finished = 0;
-	if (!blockIdx.x) {
-		if (status == FP_OK)
-			snapshot_regions(a);
-		if (a.n_planes != 1 || a.n_chunks != 1)
-			finished = empty_planes(a, status == FP_OK);
-	}
+	const u64 sample = sample_of(c);
+	if (!blockIdx.x && a.n_regions && status == FP_OK)
+		snapshot_regions(a);
 
 	const struct lane_result lane = lane_run(v, n, c);
 	s.sum[t] = lane.sum;
 	s.hash[t] = lane.hash;
 	s.max[t] = lane.max;
-	struct totals sum = {};
-	u64 bad = 0;
-	const int rare = __syncthreads_or(lane.special || status != FP_OK);
+	if (t >= FP_LANES - 32 && !c.start)
+		store_samples(a, c, sample, slot, status);
+	const int rare = __syncthreads_or(lane.special);
 	if (rare)
-		block_rare(s, c, lane.special, status);
-	if (t < 32)
-		sum = reduce(s);
-	if (rare) {
-		sum.nan = s.nan;
-		sum.inf = s.inf;
-		bad = s.bad;
-	}
-
-	// A plane of one chunk is finished here; else the block that counts the plane's last chunk does it.
-	uint32_t own = c.n_chunks == 1;
-	if (c.n_chunks > 1) {
-		if (!t)
-			s.counted = count_chunk(a, c, sum, bad);
-		__syncthreads();
-		bad = s.counted >> 32;
-		own = (uint32_t)s.counted == c.n_chunks;
-		if (own)
-			sum = gather_plane(a, c, s);
-	}
-	if (t)
+		block_rare(s, c, lane.special);
+	if (t >= 32)
 		return;
-	if (own && status == FP_OK)
-		write_print(&entry_of(a)->plane[c.plane], sum, c.plane_bytes);
-	count_planes(a, finished + own, slot, status, bad);
+	struct totals sum = reduce(s);
+	sum.special = rare ? s.special : 0;
+	store_totals(a, c, sum, slot, status);
 }
 
 // Stores a word when the stream gets there: how the host learns that what it enqueued before is done.

@@ -12,7 +12,7 @@
 #pragma STDC FP_CONTRACT OFF
 #endif
 
-#include "probes/core/kernel/fingerprint_ops.h"
+#include "probes/core/kernel/fingerprint_sums.h"
 
 #define ROW_WORDS  (FP_LANES * FP_VECTOR / 4)
 #define ROW_BYTES  (FP_LANES * FP_VECTOR)
@@ -51,34 +51,6 @@ static uint64_t load_bytes(const uint8_t *p, uint32_t n)
 	if (n == 4)
 		return *(const any_u32 *)p;
 	return n == 2 ? *(const any_u16 *)p : *p;
-}
-
-static double square_root(double x) /* the builtin may call libm for errno's sake */
-{
-#if defined(__x86_64__)
-	__asm__("sqrtsd %1, %0" : "=x"(x) : "x"(x));
-	return x;
-#elif defined(__aarch64__)
-	__asm__("fsqrt %d0, %d1" : "=w"(x) : "w"(x));
-	return x;
-#else
-	return __builtin_sqrt(x);
-#endif
-}
-
-/* The tree of fingerprint_ops.h: lanes 32 apart in ascending order, then halves. */
-static double tree(const double lanes[FP_LANES])
-{
-	double y[32];
-	for (int i = 0; i < 32; i++)
-		y[i] = lanes[i];
-	for (unsigned w = 32; w < FP_LANES; w += 32)
-		for (int i = 0; i < 32; i++)
-			y[i] += lanes[w + i];
-	for (int apart = 16; apart; apart /= 2)
-		for (int i = 0; i < apart; i++)
-			y[i] += y[i + apart];
-	return y[0];
 }
 
 /* ---- hash: the compiler does not see the 32-bit multiplications in fp_mix, so the vectors are spelt out ---- */
@@ -168,7 +140,7 @@ FP_OPS double column_sum(uint32_t dtype, const struct columns *c)
 		else
 			lanes[t] = (double)fp_lane_sum_f32(c->f + 4 * t);
 	}
-	return tree(lanes);
+	return fp_tree(lanes);
 }
 
 /* Vector i of a chunk, padded with zeros; returns how many bytes of it there are. */
@@ -210,7 +182,7 @@ NOT_INLINE static double chunk_alone(uint32_t dtype, const uint8_t *data, uint32
 	double lanes[FP_LANES];
 	for (uint32_t t = 0; t < FP_LANES; t++)
 		lane_alone(dtype, data, bytes, t, &lanes[t], total);
-	return tree(lanes);
+	return fp_tree(lanes);
 }
 
 /* One chunk: adds to total all but the sum, which is returned. dtype and avx2 are constants. */
@@ -247,22 +219,13 @@ FP_OPS double chunk(uint32_t dtype, const uint8_t *data, uint32_t bytes, uint64_
 	return sum;
 }
 
-FP_OPS void plane_of(uint32_t dtype, const uint8_t *data, uint64_t bytes, struct totals *total, int avx2)
-{
-	double lanes[FP_LANES] = { 0 };
-	for (uint64_t at = 0; at < bytes; at += FP_CHUNK_BYTES) {
-		uint32_t n = bytes - at < FP_CHUNK_BYTES ? (uint32_t)(bytes - at) : FP_CHUNK_BYTES;
-		lanes[at / FP_CHUNK_BYTES % FP_LANES] += chunk(dtype, data + at, n, at / 8, total, avx2);
-	}
-	total->sum = tree(lanes);
-}
-
-FP_OPS void plane_of_any(uint32_t dtype, const uint8_t *data, uint64_t bytes, struct totals *total, int avx2)
+FP_OPS void chunk_of_any(uint32_t dtype, const uint8_t *data, uint32_t bytes, uint64_t position, struct totals *total,
+			 int avx2)
 {
 	switch (dtype) {
 #define ONE(constant)                                                                                                  \
 	case constant:                                                                                                 \
-		plane_of(constant, data, bytes, total, avx2);                                                          \
+		total->sum = chunk(constant, data, bytes, position, total, avx2);                                      \
 		break;
 		ONE(FP_F64)
 		ONE(FP_F32)
@@ -274,19 +237,20 @@ FP_OPS void plane_of_any(uint32_t dtype, const uint8_t *data, uint64_t bytes, st
 		ONE(FP_I32)
 #undef ONE
 	default:
-		plane_of(FP_RAW, data, bytes, total, avx2);
+		total->sum = chunk(FP_RAW, data, bytes, position, total, avx2);
 	}
 }
 
-static void plane_plain(uint32_t dtype, const uint8_t *data, uint64_t bytes, struct totals *total)
+static void chunk_plain(uint32_t dtype, const uint8_t *data, uint32_t bytes, uint64_t position, struct totals *total)
 {
-	plane_of_any(dtype, data, bytes, total, 0);
+	chunk_of_any(dtype, data, bytes, position, total, 0);
 }
 
 #if defined(__x86_64__)
-AVX2 static void plane_avx2(uint32_t dtype, const uint8_t *data, uint64_t bytes, struct totals *total)
+AVX2 static void chunk_avx2(uint32_t dtype, const uint8_t *data, uint32_t bytes, uint64_t position,
+			    struct totals *total)
 {
-	plane_of_any(dtype, data, bytes, total, 1);
+	chunk_of_any(dtype, data, bytes, position, total, 1);
 }
 
 static int has_avx2(void)
@@ -296,25 +260,99 @@ static int has_avx2(void)
 }
 #endif
 
-void fp_host_plane(const void *data, uint64_t bytes, uint64_t elems, uint32_t dtype, struct fp_print *out)
+static struct totals chunk_totals(uint32_t dtype, const uint8_t *data, uint32_t bytes, uint64_t position)
 {
 	struct totals total = { 0 };
+
+#if defined(__x86_64__)
+	if (has_avx2())
+		chunk_avx2(dtype, data, bytes, position, &total);
+	else
+#endif
+		chunk_plain(dtype, data, bytes, position, &total);
+	return total;
+}
+
+/* ---- records ---- */
+
+static void store_record(struct fp_record *record, const uint64_t word[FP_RECORD_WORDS], uint32_t sequence)
+{
+	for (uint32_t i = 0; i < FP_RECORD_WORDS; i++)
+		__atomic_store_n(&record->word[i], word[i], __ATOMIC_RELAXED);
+	/* After all reads of the chunk: whoever sees the record may take the memory away. */
+	__atomic_store_n(&record->check, fp_record_check(word, sequence), __ATOMIC_RELEASE);
+}
+
+static void store_samples(const struct fp_chunk *c, const uint8_t *data, uint32_t bytes, int64_t slot, uint32_t status,
+			  uint32_t sequence, struct fp_entry *entry)
+{
+	uint64_t word[FP_RECORD_WORDS] = { [FP_SLOT] = (uint64_t)slot, [FP_STATUS] = status };
+
+	for (uint32_t i = 0; bytes && c->elems && i < FP_SAMPLES; i++)
+		word[i] = load_bytes(data + fp_sample_offset(c->dtype, c->elems, i), fp_elem_bytes(c->dtype));
+	store_record(&entry->record[c->record - 1], word, sequence);
+}
+
+static void store_chunk(const struct fp_chunk *c, const uint8_t *data, int64_t slot, uint32_t status, uint32_t sequence,
+			struct fp_entry *entry)
+{
+	const uint32_t bytes = status == FP_OK ? c->bytes : 0;
+	const struct totals t = chunk_totals(c->dtype, data, bytes, c->start / 8);
+	const uint64_t word[FP_RECORD_WORDS] = {
+		[FP_SUM] = fp_f64_bits(t.sum),      [FP_HASH] = t.hash,         [FP_MAX] = t.max,
+		[FP_SPECIAL] = t.nan | t.inf << 32, [FP_SLOT] = (uint64_t)slot, [FP_STATUS] = status,
+	};
+
+	if (!c->start)
+		store_samples(c, data, bytes, slot, status, sequence, entry);
+	store_record(&entry->record[c->record], word, sequence);
+}
+
+void fp_host_chunk(const struct fp_chunk *chunk, const void *data, int64_t slot, uint32_t sequence,
+		   struct fp_entry *entry)
+{
+	store_chunk(chunk, data, slot, FP_OK, sequence, entry);
+}
+
+struct fp_chunk fp_chunk_of(uint64_t base, int64_t stride, uint64_t bytes, uint64_t elems, uint32_t dtype,
+			    uint32_t chunk_bytes, uint32_t index, uint32_t record)
+{
+	const uint64_t start = (uint64_t)index * chunk_bytes;
+
+	return (struct fp_chunk) {
+		.address = base + start,
+		.stride = stride,
+		.start = start,
+		.elems = fp_elems(dtype, bytes, elems),
+		.bytes = bytes - start < chunk_bytes ? (uint32_t)(bytes - start) : chunk_bytes,
+		.dtype = dtype,
+		.record = record + 1 + index,
+	};
+}
+
+/* ---- one plane, whole ---- */
+
+void fp_host_plane_of(const void *data, uint64_t bytes, uint64_t elems, uint32_t dtype, uint32_t chunk_bytes,
+		      struct fp_print *out)
+{
+	struct fp_sums sums = { 0 };
+
 	elems = fp_elems(dtype, bytes, elems);
 	for (uint32_t i = 0; i < FP_SAMPLES; i++)
 		out->sample[i] = elems ? load_bytes((const uint8_t *)data + fp_sample_offset(dtype, elems, i),
 						    fp_elem_bytes(dtype))
 				       : 0;
-#if defined(__x86_64__)
-	if (has_avx2())
-		plane_avx2(dtype, data, bytes, &total);
-	else
-#endif
-		plane_plain(dtype, data, bytes, &total);
-	out->absmax = fp_f64(total.max);
-	out->l2 = square_root(total.sum);
-	out->nan = total.nan;
-	out->inf = total.inf;
-	out->hash = fp_hash_finish(total.hash, bytes);
+	for (uint64_t at = 0; at < bytes; at += chunk_bytes) {
+		uint32_t n = bytes - at < chunk_bytes ? (uint32_t)(bytes - at) : chunk_bytes;
+		struct totals t = chunk_totals(dtype, (const uint8_t *)data + at, n, at / 8);
+		fp_sums_add(&sums, (uint32_t)(at / chunk_bytes), t.sum, t.hash, t.max, t.nan, t.inf);
+	}
+	fp_sums_finish(&sums, bytes, out);
+}
+
+void fp_host_plane(const void *data, uint64_t bytes, uint64_t elems, uint32_t dtype, struct fp_print *out)
+{
+	fp_host_plane_of(data, bytes, elems, dtype, fp_chunk_bytes(bytes), out);
 }
 
 /* ---- the protocol of one launch ---- */
@@ -332,34 +370,33 @@ static int64_t load_signed(const uint8_t *p, uint32_t n)
 
 static void snapshot_regions(const struct fp_launch *launch, struct fp_entry *entry)
 {
-	for (uint32_t r = 0; r < FP_MAX_REGIONS; r++) {
-		struct fp_region region = { 0 };
-		if (r < launch->n_regions)
-			region = ((const struct fp_region *)host(launch->regions))[r];
-		uint32_t n = region.n_values < FP_REGION_VALUES ? region.n_values : FP_REGION_VALUES;
-		for (uint32_t i = 0; i < n; i++)
-			entry->region_value[r][i] =
-				load_signed(host(region.base) + (uint64_t)i * region.value_bytes, region.value_bytes);
-		entry->region_values[r] = n;
+	for (uint32_t r = 0; r < launch->n_regions; r++) {
+		const struct fp_region *region = (const struct fp_region *)host(launch->regions) + r;
+		struct fp_region_values *to = &entry->region[r];
+		uint32_t n = region->n_values < FP_REGION_VALUES ? region->n_values : FP_REGION_VALUES;
+		uint64_t check = 0;
+		for (uint32_t i = 0; i < n; i++) {
+			int64_t v = load_signed(host(region->base) + (uint64_t)i * region->value_bytes,
+						region->value_bytes);
+			__atomic_store_n(&to->value[i], v, __ATOMIC_RELAXED);
+			check += fp_record_mix((uint64_t)v, i, launch->sequence);
+		}
+		__atomic_store_n(&to->check, check, __ATOMIC_RELEASE);
 	}
 }
 
 void fp_host_launch(const struct fp_launch *launch)
 {
 	struct fp_entry *entry = (struct fp_entry *)(uintptr_t)launch->entry;
-	const struct fp_plane *planes = (const struct fp_plane *)host(launch->planes);
+	const struct fp_chunk *chunks = (const struct fp_chunk *)host(launch->chunks);
 	int64_t slot = launch->slot_ptr ? load_signed(host(launch->slot_ptr), launch->slot_ptr_bytes == 4 ? 4 : 8)
 					: launch->slot;
 	uint32_t status = fp_check_slot(slot, launch->first_slot, launch->n_slots);
-	if (status == FP_OK) {
+
+	if (status == FP_OK)
 		snapshot_regions(launch, entry);
-		for (uint32_t i = 0; i < launch->n_planes; i++)
-			fp_host_plane(host(fp_slot_address(&planes[i], slot, launch->first_slot)), planes[i].bytes,
-				      planes[i].elems, planes[i].dtype, &entry->plane[i]);
-	} else {
-		memset(entry->region_values, 0, sizeof(entry->region_values));
+	for (uint32_t i = 0; i < launch->n_chunks; i++) {
+		const uint64_t apart = ((uint64_t)slot - (uint64_t)launch->first_slot) * (uint64_t)chunks[i].stride;
+		store_chunk(&chunks[i], host(chunks[i].address + apart), slot, status, launch->sequence, entry);
 	}
-	entry->status = status;
-	entry->slot = slot;
-	__atomic_store_n(&entry->done, launch->sequence, __ATOMIC_RELEASE); /* paired with the reader's acquire */
 }

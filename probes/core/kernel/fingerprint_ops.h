@@ -9,7 +9,7 @@
  * two changed words (swaps of words, of top bits too) do not cancel by construction.
  *
  * The sum of squares has one order, so that it is the same bit for bit wherever it is computed:
- *	1. A chunk (FP_CHUNK_BYTES) is vectors of 16 bytes; lane t of 256 takes vectors t, t + 256, t + 512, ...
+ *	1. A chunk (fp_chunk_bytes) is vectors of 16 bytes; lane t of 256 takes vectors t, t + 256, t + 512, ...
  *	2. A lane has one accumulator for each 4-byte column of its vectors, and adds the elements of that column in
  *	   ascending order: acc = fma(x, x, acc) in fp32 for fp32, fp16, bf16, fp8 and int32 (rounded to fp32 first);
  *	   acc + x * x in fp64, each operation rounded, for fp64 (there a column is 8 bytes); exactly, in integers, for
@@ -151,6 +151,12 @@ FP_OPS uint64_t fp_key(uint64_t position)
 FP_OPS uint64_t fp_hash_finish(uint64_t sum, uint64_t bytes)
 {
 	return fp_mix(sum ^ bytes * FP_SPREAD);
+}
+
+/* What word i of a record, or value i of a region, adds to the check. */
+FP_OPS uint64_t fp_record_mix(uint64_t word, uint32_t i, uint32_t sequence)
+{
+	return fp_mix(word + fp_key((uint64_t)sequence * FP_REGION_VALUES + i));
 }
 
 /* ---- one fused or rounded operation ---- */
@@ -488,11 +494,6 @@ FP_OPS uint32_t fp_check_slot(int64_t slot, int64_t first_slot, int64_t n_slots)
 		return FP_PADDING;
 	uint64_t index = (uint64_t)slot - (uint64_t)first_slot; /* huge below the first */
 	return n_slots <= 0 || index >= (uint64_t)n_slots ? FP_OUT_OF_RANGE : FP_OK;
-}
-
-FP_OPS uint64_t fp_slot_address(const struct fp_plane *plane, int64_t slot, int64_t first_slot)
-{
-	return plane->base + ((uint64_t)slot - (uint64_t)first_slot) * (uint64_t)plane->stride;
 }
 
 #endif

@@ -158,7 +158,7 @@ static cu_result launch_kernel(cu_function f, unsigned gx, unsigned gy, unsigned
 		return G.launch_rc;
 	const struct fp_launch *launch = params[0];
 	assert_int_equal(bx, FP_THREADS);
-	assert_int_equal(gx, launch->n_chunks ? launch->n_chunks : 1);
+	assert_int_equal(gx, launch->n_chunks);
 	assert_ptr_equal(G.current, G.stream_ctx); /* the context is current when its kernel is launched */
 	if (__atomic_load_n(&G.stall, __ATOMIC_ACQUIRE)) {
 		__atomic_store_n(&G.stall, 2, __ATOMIC_RELEASE);
@@ -179,13 +179,6 @@ static cu_result memcpy_htod_async(cu_deviceptr dst, const void *src, size_t byt
 	if (!G.copy_rc)
 		memcpy((void *)(uintptr_t)dst, src, bytes);
 	return G.copy_rc;
-}
-
-static cu_result memset_d8_async(cu_deviceptr dst, unsigned char value, size_t bytes, cu_stream stream)
-{
-	assert_ptr_equal(stream, &stream_own);
-	memset((void *)(uintptr_t)dst, value, bytes);
-	return CU_SUCCESS;
 }
 
 static cu_result mem_alloc(cu_deviceptr *ptr, size_t bytes)
@@ -401,7 +394,6 @@ static const struct shim_driver driver = {
 	.exchange_capture_mode = exchange_capture_mode,
 	.launch_kernel = launch_kernel,
 	.memcpy_htod_async = memcpy_htod_async,
-	.memset_d8_async = memset_d8_async,
 	.mem_alloc = mem_alloc,
 	.mem_free = mem_free,
 	.mem_host_register = mem_host_register,

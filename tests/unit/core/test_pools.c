@@ -10,6 +10,13 @@
 #include <string.h>
 #include <unistd.h>
 
+static bool result_in(const struct probe_pool *p, uint32_t shot)
+{
+	uint32_t seen = 0;
+
+	return probe_ring_done(&p->ring, shot, &seen);
+}
+
 static int fresh(void **state)
 {
 	(void)state;
@@ -233,7 +240,7 @@ static void table_full(void **state)
 static void device_memory_comes_back(void **state)
 {
 	(void)state;
-	for (int i = 0; i < 300; i++) { /* the arena holds a dozen of them at once */
+	for (int i = 0; i < 300; i++) { /* more than there is room for at once */
 		int pool = toy_add(0);
 		assert_int_equal(pool, i);
 		assert_int_equal(probe_pools[(unsigned)pool % PROBE_POOLS].ring.shots, PROBE_SHOTS);
@@ -241,20 +248,32 @@ static void device_memory_comes_back(void **state)
 	}
 }
 
-static void crowded_arena_means_fewer_shots(void **state)
+/* A slot of 22 GiB has descriptions of 6 MiB: the arena holds one such pool, and small ones beside it. */
+static void full_arena_refuses(void **state)
 {
-	uint32_t least = PROBE_SHOTS;
-	int n = 0, rc;
+	enum { PLANES = 22 };
+	struct slotprobe_plane plane[PLANES];
+	struct slotprobe_pool huge = {
+		.size = sizeof huge, .name = "huge", .n_slots = 1, .planes = plane, .n_planes = PLANES
+	};
+	int small;
 
 	(void)state;
-	while ((rc = toy_add(0)) >= 0) {
-		if (probe_pools[n].ring.shots < least)
-			least = probe_pools[n].ring.shots;
-		n++;
-	}
-	assert_int_equal(rc, -ENOSPC);
-	assert_true(n > 12);
-	assert_true(least < PROBE_SHOTS && least >= 2);
+	for (int32_t i = 0; i < PLANES; i++)
+		plane[i] = (struct slotprobe_plane) { .tensor = "h",
+						      .layer = i,
+						      .dtype = SLOTPROBE_RAW,
+						      .base = (uint64_t)(uintptr_t)fake_gpu.held + ((uint64_t)i << 30),
+						      .slot_stride = 1 << 30,
+						      .elems = 1 << 30 };
+	assert_int_equal(slotprobe_pool_add(&huge), 0);
+	huge.name = "another";
+	assert_int_equal(slotprobe_pool_add(&huge), -ENOSPC);
+	small = toy_add(0);
+	assert_true(small > 0);
+	assert_int_equal(probe_pools[(unsigned)small % PROBE_POOLS].ring.shots, PROBE_SHOTS);
+	assert_int_equal(slotprobe_pool_remove(0), 0);
+	assert_true(slotprobe_pool_add(&huge) > small);
 }
 
 /* ---- going ---- */
@@ -278,7 +297,7 @@ static void removal_waits_for_reads_in_flight(void **state)
 	slotprobe_donate(&c);
 	pthread_create(&t, NULL, let_run, NULL);
 	assert_int_equal(slotprobe_pool_remove(pool), 0);
-	assert_true(probe_ring_done(&probe_pools[0].ring, 0)); /* it was waited for */
+	assert_true(result_in(&probe_pools[0], 0)); /* it was waited for */
 	pthread_join(t, NULL);
 	fake_turns(2);
 	assert_row(CTR_ROW_DONATE, 1, CTR_COMMITTED); /* and commits */
@@ -316,7 +335,7 @@ static void release_waits_for_a_launch_on_its_way(void **state)
 	pthread_create(&t[1], NULL, unstall, NULL);
 	shim_observer.releasing((uintptr_t)&toy, sizeof toy, SHIM_RELEASE_FREE);
 	assert_int_equal(__atomic_load_n(&fake_gpu.launches, __ATOMIC_ACQUIRE), 1);
-	assert_true(probe_ring_done(&probe_pools[0].ring, 0));
+	assert_true(result_in(&probe_pools[0], 0));
 	for (int i = 0; i < 2; i++)
 		pthread_join(t[i], NULL);
 	fake_turns(2);
@@ -507,7 +526,7 @@ static void freed_regions_are_waited_for_and_dropped(void **state)
 	slotprobe_donate(&c);
 	pthread_create(&t, NULL, let_run, NULL);
 	shim_observer.releasing((uintptr_t)indices, sizeof indices, SHIM_RELEASE_FREE);
-	assert_true(probe_ring_done(&probe_pools[0].ring, 0));
+	assert_true(result_in(&probe_pools[0], 0));
 	pthread_join(t, NULL);
 	fake_gpu.hold = false;
 	slotprobe_donate(&c);
@@ -668,7 +687,7 @@ int main(void)
 		T(places_and_ids_come_back),
 		T(table_full),
 		T(device_memory_comes_back),
-		T(crowded_arena_means_fewer_shots),
+		T(full_arena_refuses),
 		T(removal_waits_for_reads_in_flight),
 		T(release_waits_for_a_launch_on_its_way),
 		T(removal_does_not_wait_for_ever),

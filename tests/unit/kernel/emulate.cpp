@@ -114,7 +114,7 @@ static void run_block(uint64_t *seed)
 void emulate_launch(const struct fp_launch *launch, uint64_t order_seed, void (*before_block)(void *arg, uint32_t done),
 		    void *arg)
 {
-	const uint32_t grid = launch->n_chunks ? launch->n_chunks : 1;
+	const uint32_t grid = launch->n_chunks;
 	std::vector<uint32_t> order(grid);
 	if (!stacks)
 		stacks = (char *)malloc((size_t)FP_THREADS * STACK_BYTES);

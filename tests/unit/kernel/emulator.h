@@ -42,11 +42,6 @@ static inline struct uint4 __ldcs(const struct uint4 *p)
 	return *p;
 }
 
-template <typename T> static inline T __ldcg(const T *p)
-{
-	return *p;
-}
-
 static inline uint32_t __funnelshift_r(uint32_t low, uint32_t high, uint32_t shift)
 {
 	return (uint32_t)(((uint64_t)high << 32 | low) >> (shift & 31));
@@ -77,11 +72,6 @@ static inline int __syncthreads_or(int p)
 	return emulated_barrier(p) != 0;
 }
 
-static inline int __syncthreads_count(int p)
-{
-	return emulated_barrier(p);
-}
-
 template <typename T> static inline T __shfl_xor_sync(unsigned mask, T v, int apart)
 {
 	T other;
@@ -93,28 +83,16 @@ template <typename T> static inline T __shfl_xor_sync(unsigned mask, T v, int ap
 	return other;
 }
 
-static inline unsigned atomicAdd(unsigned *p, unsigned v)
-{
-	unsigned old = *p;
-	*p += v;
-	return old;
-}
-
-static inline unsigned long long add_acq_rel(unsigned long long *p, unsigned long long v)
+static inline unsigned long long atomicAdd(unsigned long long *p, unsigned long long v)
 {
 	unsigned long long old = *p;
 	*p += v;
 	return old;
 }
 
-static inline void add_relaxed(unsigned long long *p, unsigned long long v)
+static inline void store_relaxed_system(unsigned long long *p, unsigned long long v)
 {
-	*p += v;
-}
-
-static inline void max_relaxed(unsigned long long *p, unsigned long long v)
-{
-	*p = *p > v ? *p : v;
+	__atomic_store_n(p, v, __ATOMIC_RELAXED);
 }
 
 static inline void store_release_system(uint32_t *p, uint32_t v)

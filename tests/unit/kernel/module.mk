@@ -14,7 +14,7 @@ $(KERNEL_UNIT)/%.o: tests/unit/kernel/%.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -c $< -o $@
 
-$(KERNEL_UNIT)/fingerprint_host.o: probes/core/kernel/fingerprint_host.c
+$(KERNEL_UNIT)/fingerprint_%.o: probes/core/kernel/fingerprint_%.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -c $< -o $@
 
@@ -32,9 +32,9 @@ $(KERNEL_UNIT)/emulate.o: tests/unit/kernel/emulate.cpp
 
 $(KERNEL_UNIT)/test_plane: $(addprefix $(KERNEL_UNIT)/,test_plane.o reference.o)
 $(KERNEL_UNIT)/test_hash: $(addprefix $(KERNEL_UNIT)/,test_hash.o reference.o fingerprint_host.o)
-$(KERNEL_UNIT)/test_launch: $(addprefix $(KERNEL_UNIT)/,test_launch.o world.o reference.o fingerprint_host.o)
+$(KERNEL_UNIT)/test_launch: $(addprefix $(KERNEL_UNIT)/,test_launch.o world.o reference.o fingerprint_host.o fingerprint_read.o)
 $(KERNEL_UNIT)/test_image: $(addprefix $(KERNEL_UNIT)/,test_image.o image.o)
-$(KERNEL_UNIT)/test_emulated: $(addprefix $(KERNEL_UNIT)/,test_emulated.o world.o reference.o emulate.o)
+$(KERNEL_UNIT)/test_emulated: $(addprefix $(KERNEL_UNIT)/,test_emulated.o world.o reference.o emulate.o fingerprint_host.o fingerprint_read.o)
 $(KERNEL_UNIT)/bench_host: $(addprefix $(KERNEL_UNIT)/,bench_host.o fingerprint_host.o)
 $(KERNEL_UNIT)/bench_host $(KERNEL_UNIT_TESTS:%=$(KERNEL_UNIT)/test_%):
 	$(if $(findstring emulate,$^),$(CXX),$(CC)) $(OPT) -o $@ $^ $(LDFLAGS) -lcmocka -lm

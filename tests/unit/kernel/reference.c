@@ -138,13 +138,12 @@ static double chunk_sum(const uint8_t *chunk, uint64_t bytes, uint32_t dtype)
 	return tree(lanes);
 }
 
-static double plane_sum(const uint8_t *data, uint64_t bytes, uint32_t dtype)
+static double plane_sum(const uint8_t *data, uint64_t bytes, uint32_t dtype, uint32_t chunk)
 {
 	double lanes[256] = { 0 };
-	for (uint64_t c = 0; c * FP_CHUNK_BYTES < bytes; c++) {
-		uint64_t left = bytes - c * FP_CHUNK_BYTES;
-		lanes[c % 256] +=
-			chunk_sum(data + c * FP_CHUNK_BYTES, left < FP_CHUNK_BYTES ? left : FP_CHUNK_BYTES, dtype);
+	for (uint64_t c = 0; c * chunk < bytes; c++) {
+		uint64_t left = bytes - c * chunk;
+		lanes[c % 256] += chunk_sum(data + c * chunk, left < chunk ? left : chunk, dtype);
 	}
 	return tree(lanes);
 }
@@ -172,7 +171,8 @@ static uint64_t plane_hash(const uint8_t *data, uint64_t bytes)
 	return mix(sum ^ bytes * 0xd1342543de82ef95ull);
 }
 
-void reference_plane(const void *data, uint64_t bytes, uint64_t elems, uint32_t dtype, struct fp_print *out)
+void reference_plane(const void *data, uint64_t bytes, uint64_t elems, uint32_t dtype, uint32_t chunk_bytes,
+		     struct fp_print *out)
 {
 	const uint8_t *p = data;
 	const uint32_t size = elem_bytes[dtype];
@@ -185,7 +185,7 @@ void reference_plane(const void *data, uint64_t bytes, uint64_t elems, uint32_t 
 		out->absmax = x > out->absmax ? x : out->absmax;
 	}
 	if (dtype != SLOTPROBE_RAW)
-		out->l2 = sqrt(plane_sum(p, bytes, dtype));
+		out->l2 = sqrt(plane_sum(p, bytes, dtype, chunk_bytes));
 	out->hash = plane_hash(p, bytes);
 	elems = elems < whole ? elems : whole;
 	for (uint64_t i = 0; i < FP_SAMPLES && elems; i++)

@@ -10,7 +10,8 @@
 
 #include <stddef.h>
 
-void reference_plane(const void *data, uint64_t bytes, uint64_t elems, uint32_t dtype, struct fp_print *out);
+void reference_plane(const void *data, uint64_t bytes, uint64_t elems, uint32_t dtype, uint32_t chunk_bytes,
+		     struct fp_print *out);
 
 /* Value of the element with these bits; exact. */
 double reference_value(uint32_t dtype, uint64_t bits);

@@ -5,7 +5,7 @@
 #include "tests/unit/kernel/cmocka.h"
 #include "tests/unit/kernel/world.h"
 
-#define ENTRY_BYTES (sizeof(struct fp_entry) + WORLD_PLANES * sizeof(struct fp_print))
+#define ENTRY_BYTES (sizeof(struct fp_entry) + (WORLD_PLANES + WORLD_CHUNKS) * sizeof(struct fp_record))
 
 static uint64_t address_of(const void *p)
 {
@@ -18,9 +18,8 @@ void world_start(struct world *w, int64_t first_slot)
 	memset(w, 0, sizeof(*w));
 	w->entry = malloc(ENTRY_BYTES);
 	assert_non_null(w->entry);
-	w->launch.planes = address_of(w->plane);
 	w->launch.chunks = address_of(w->chunk);
-	w->launch.scratch = address_of(w->scratch);
+	w->chunk_bytes = FP_CHUNK_UNIT;
 	w->launch.entry = address_of(w->entry);
 	w->launch.regions = address_of(w->region);
 	w->launch.first_slot = first_slot;
@@ -29,25 +28,19 @@ void world_start(struct world *w, int64_t first_slot)
 
 void world_plane(struct world *w, uint32_t dtype, uint64_t bytes, uint32_t shift, uint32_t gap, enum fill fill)
 {
-	struct fp_launch *l = &w->launch;
-	struct fp_plane *p = &w->plane[l->n_planes];
+	struct world_plane *p = &w->plane[w->n_planes];
 	uint64_t whole = (bytes + gap) * WORLD_SLOTS - gap;
-	assert_true(l->n_planes < WORLD_PLANES);
+	assert_true(w->n_planes < WORLD_PLANES);
 	/* the pool ends where nothing is mapped: who reads past the last slot dies */
 	char *data = guarded(whole, (16 - (whole + 16 - shift) % 16) % 16, 1);
 	assert_non_null(data);
-	fill_plane(data, whole, dtype, fill, l->n_planes + 1000 * bytes);
+	fill_plane(data, whole, dtype, fill, w->n_planes + 1000 * bytes);
 	p->base = address_of(data);
 	p->stride = (int64_t)(bytes + gap);
 	p->bytes = bytes;
 	p->elems = bytes / reference_elem_bytes(dtype);
 	p->dtype = dtype;
-	p->first_chunk = l->n_chunks;
-	p->n_chunks = fp_plane_chunks(bytes);
-	assert_true(l->n_chunks + p->n_chunks <= WORLD_CHUNKS);
-	for (uint32_t i = 0; i < p->n_chunks; i++)
-		w->chunk[l->n_chunks++] = l->n_planes;
-	l->n_planes++;
+	w->n_planes++;
 }
 
 void world_region(struct world *w, uint32_t n, uint32_t value_bytes)
@@ -63,11 +56,32 @@ void world_region(struct world *w, uint32_t n, uint32_t value_bytes)
 	w->region[r].value_bytes = value_bytes;
 }
 
+static void describe(struct world *w)
+{
+	w->launch.n_chunks = w->n_records = 0;
+	for (uint32_t i = 0; i < w->n_planes; i++) {
+		struct world_plane *p = &w->plane[i];
+		p->n_chunks = fp_plane_chunks(p->bytes, w->chunk_bytes);
+		p->record = w->n_records;
+		assert_true(w->launch.n_chunks + p->n_chunks <= WORLD_CHUNKS);
+		for (uint32_t k = 0; k < p->n_chunks; k++)
+			w->chunk[w->launch.n_chunks++] = fp_chunk_of(p->base, p->stride, p->bytes, p->elems, p->dtype,
+								     w->chunk_bytes, k, p->record);
+		w->n_records += 1 + p->n_chunks;
+	}
+}
+
 void world_arm(struct world *w)
 {
+	describe(w);
 	memset(w->entry, 0xa5, ENTRY_BYTES);
-	w->entry->done = 0;
 	w->launch.sequence++;
+	assert_int_equal(world_records_in(w), 0);
+}
+
+uint32_t world_records_in(const struct world *w)
+{
+	return fp_records_in(w->entry, w->launch.sequence, 0, w->n_records);
 }
 
 const void *world_address(const struct world *w, uint32_t plane, int64_t slot)
@@ -78,46 +92,50 @@ const void *world_address(const struct world *w, uint32_t plane, int64_t slot)
 
 static void expect_regions(const struct world *w)
 {
-	for (uint32_t r = 0; r < FP_MAX_REGIONS; r++) {
-		uint32_t n = r < w->launch.n_regions ? w->region[r].n_values : 0;
-		n = n < FP_REGION_VALUES ? n : FP_REGION_VALUES;
-		assert_int_equal(w->entry->region_values[r], n);
-		for (uint32_t i = 0; i < n; i++)
-			assert_true(w->entry->region_value[r][i] == -1 - (int64_t)i);
-	}
+	assert_true(fp_regions_in(w->entry, w->launch.sequence, w->region, w->launch.n_regions));
+	for (uint32_t r = 0; r < w->launch.n_regions; r++)
+		for (uint32_t i = 0; i < w->region[r].n_values && i < FP_REGION_VALUES; i++)
+			assert_true(w->entry->region[r].value[i] == -1 - (int64_t)i);
 }
 
 static void expect_end(const struct world *w, int64_t slot, uint32_t status)
 {
-	assert_int_equal(w->entry->done, w->launch.sequence);
-	assert_int_equal(w->entry->status, status);
-	assert_true(w->entry->slot == slot);
-	for (size_t i = 0; i < sizeof(w->scratch) / 8; i++)
-		assert_true(w->scratch[i] == 0);
+	int64_t found;
+	const unsigned char *after = (const unsigned char *)&w->entry->record[w->n_records];
+
+	assert_int_equal(world_records_in(w), w->n_records);
+	assert_int_equal(fp_records_in(w->entry, w->launch.sequence + 1, 0, w->n_records), 0);
+	assert_int_equal(fp_read_status(w->entry, w->n_records, &found), status);
+	assert_true(found == slot);
+	for (; after < (const unsigned char *)w->entry + ENTRY_BYTES; after++)
+		assert_int_equal(*after, 0xa5);
 }
 
 void world_expect(const struct world *w, int64_t slot)
 {
 	expect_end(w, slot, FP_OK);
 	expect_regions(w);
-	for (uint32_t i = 0; i < w->launch.n_planes; i++) {
-		struct fp_print want;
-		const struct fp_plane *p = &w->plane[i];
-		reference_plane(world_address(w, i, slot), p->bytes, p->elems, p->dtype, &want);
-		if (memcmp(&want, &w->entry->plane[i], sizeof(want)))
+	for (uint32_t i = 0; i < w->n_planes; i++) {
+		struct fp_print want, got;
+		const struct world_plane *p = &w->plane[i];
+		reference_plane(world_address(w, i, slot), p->bytes, p->elems, p->dtype, w->chunk_bytes, &want);
+		fp_read_plane(w->entry, p->record, p->n_chunks, p->bytes, &got);
+		if (memcmp(&want, &got, sizeof(want)))
 			fail_msg("plane %u dtype %u bytes %llu: l2 %a, not %a; absmax %a, not %a; hash %llx, not %llx",
-				 i, p->dtype, (unsigned long long)p->bytes, w->entry->plane[i].l2, want.l2,
-				 w->entry->plane[i].absmax, want.absmax, (unsigned long long)w->entry->plane[i].hash,
-				 (unsigned long long)want.hash);
+				 i, p->dtype, (unsigned long long)p->bytes, got.l2, want.l2, got.absmax, want.absmax,
+				 (unsigned long long)got.hash, (unsigned long long)want.hash);
 	}
 }
 
 void world_expect_nothing(const struct world *w, int64_t slot, uint32_t status)
 {
+	const unsigned char *regions = (const unsigned char *)w->entry->region;
+
 	expect_end(w, slot, status);
-	for (uint32_t r = 0; r < FP_MAX_REGIONS; r++)
-		assert_int_equal(w->entry->region_values[r], 0);
-	const unsigned char *prints = (const unsigned char *)w->entry->plane;
-	for (size_t i = 0; i < WORLD_PLANES * sizeof(struct fp_print); i++)
-		assert_int_equal(prints[i], 0xa5);
+	assert_true(fp_regions_in(w->entry, w->launch.sequence, w->region, w->launch.n_regions));
+	for (size_t i = 0; i < sizeof(w->entry->region); i++)
+		assert_int_equal(regions[i], 0xa5);
+	for (uint32_t i = 0; i < w->n_records; i++)
+		for (uint32_t k = 0; k < FP_SLOT; k++)
+			assert_true(w->entry->record[i].word[k] == 0);
 }

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * fingerprint_sums.h: how the chunks of a plane make its print, for the host twin and for the reader of records. Step 5 of
+ * fingerprint_ops.h.
+ */
+#ifndef FINGERPRINT_SUMS_H
+#define FINGERPRINT_SUMS_H
+
+#include "probes/core/kernel/fingerprint_ops.h"
+
+struct fp_sums {
+	double lane[FP_LANES];
+	uint64_t hash, max, nan, inf;
+};
+
+/* Lanes 32 apart in ascending order, then halves. */
+static inline double fp_tree(const double lanes[FP_LANES])
+{
+	double y[32];
+	for (int i = 0; i < 32; i++)
+		y[i] = lanes[i];
+	for (unsigned w = 32; w < FP_LANES; w += 32)
+		for (int i = 0; i < 32; i++)
+			y[i] += lanes[w + i];
+	for (int apart = 16; apart; apart /= 2)
+		for (int i = 0; i < apart; i++)
+			y[i] += y[i + apart];
+	return y[0];
+}
+
+static inline double fp_square_root(double x) /* the builtin may call libm for errno's sake */
+{
+#if defined(__x86_64__)
+	__asm__("sqrtsd %1, %0" : "=x"(x) : "x"(x));
+	return x;
+#elif defined(__aarch64__)
+	__asm__("fsqrt %d0, %d1" : "=w"(x) : "w"(x));
+	return x;
+#else
+	return __builtin_sqrt(x);
+#endif
+}
+
+static inline void fp_sums_add(struct fp_sums *s, uint32_t index, double sum, uint64_t hash, uint64_t max, uint64_t nan,
+			       uint64_t inf)
+{
+	s->lane[index % FP_LANES] += sum;
+	s->hash += hash;
+	s->max = max > s->max ? max : s->max;
+	s->nan += nan;
+	s->inf += inf;
+}
+
+static inline void fp_sums_finish(const struct fp_sums *s, uint64_t bytes, struct fp_print *out)
+{
+	out->absmax = fp_f64(s->max);
+	out->l2 = fp_square_root(fp_tree(s->lane));
+	out->nan = s->nan;
+	out->inf = s->inf;
+	out->hash = fp_hash_finish(s->hash, bytes);
+}
+
+static inline uint64_t fp_record_check(const uint64_t word[FP_RECORD_WORDS], uint32_t sequence)
+{
+	uint64_t check = 0;
+	for (uint32_t i = 0; i < FP_RECORD_WORDS; i++)
+		check += fp_record_mix(word[i], i, sequence);
+	return check;
+}
+
+#endif
