@@ -15,13 +15,9 @@
 
 /* One block fingerprints one chunk of one plane; a chunk never spans planes. Its size is a number of units and follows
  * from the bytes of the slot alone, never from the GPU: l2 depends on it, and two runs must agree. */
-#define FP_CHUNK_UNIT 28672u /* 7 vectors of 16 bytes for each thread */
-#ifndef FP_CHUNK_MOST        /* change these in every build or in none */
-#define FP_CHUNK_MOST 6u     /* units */
-#endif
-#ifndef FP_CHUNKS_WANTED
-#define FP_CHUNKS_WANTED 512u /* about what large GPUs run at once */
-#endif
+#define FP_CHUNK_UNIT    24576u /* 6 vectors of 16 bytes for each thread */
+#define FP_CHUNK_MOST    7u     /* units */
+#define FP_CHUNKS_WANTED 450u   /* with the odd ends of planes still less than an H200 runs at once, 528 */
 
 #define FP_KERNEL_NAME "slotprobe_fingerprint" /* (struct fp_launch by value); grid: n_chunks, block: FP_THREADS */
 #define FP_READY_NAME  "slotprobe_ready" /* (uint64_t word, uint32_t value): stores value there, system-wide; 1 x 1 */

@@ -301,7 +301,7 @@ FP_OPS uint32_t fp_sum_word_i8(uint32_t word, uint32_t acc)
 
 /* ---- one lane of one chunk ---- */
 
-/* Eight words, whatever the dtype: on the device they are registers, live while 28 more hold data. */
+/* Eight words, whatever the dtype: on the device they are registers, live while 24 more hold data. */
 struct fp_lane {
 	uint64_t hash;
 	uint32_t acc[4]; /* bits of the columns' fp32; FP_I8: integers; FP_F64: two fp64 */
