@@ -25,6 +25,7 @@ CHECKS = {
     "fingerprint_bench": (["tests/gpu/fingerprint_bench.py"], 180),  # a measurement against a bar: only when asked for
     "toy_cases": (["tests/gpu/toy/run.py"], 240),
     "torch_cases": (["tests/gpu/torch_run.py"], 240),
+    "race": (["tests/gpu/race/run.py"], 120),
 }
 
 
