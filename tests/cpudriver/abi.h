@@ -65,10 +65,40 @@ struct cux_edge_data { /* CUgraphEdgeData */
 	unsigned char from_port, to_port, type, reserved[5];
 };
 
+enum cux_launch_attribute_id {
+	CUX_ATTR_IGNORE = 0,
+	CUX_ATTR_ACCESS_POLICY = 1,
+	CUX_ATTR_COOPERATIVE = 2,
+	CUX_ATTR_SYNC_POLICY = 3,
+	CUX_ATTR_CLUSTER = 4,
+	CUX_ATTR_CLUSTER_SCHEDULING = 5,
+	CUX_ATTR_PROGRAMMATIC = 6,
+	CUX_ATTR_PROGRAMMATIC_EVENT = 7,
+	CUX_ATTR_PRIORITY = 8,
+	CUX_ATTR_DOMAIN_MAP = 9,
+	CUX_ATTR_DOMAIN = 10,
+	CUX_ATTR_PREFERRED_CLUSTER = 11,
+	CUX_ATTR_COMPLETION_EVENT = 12,
+	CUX_ATTR_DEVICE_UPDATABLE = 13,
+	CUX_ATTR_CARVEOUT = 14,
+};
+
+union cux_attribute_value { /* CUlaunchAttributeValue */
+	unsigned char bytes[64];
+	int number;
+	unsigned cluster[3];
+};
+
+struct cux_launch_attribute { /* CUlaunchAttribute */
+	int id;
+	unsigned char pad[4];
+	union cux_attribute_value value;
+};
+
 struct cux_launch_config { /* CUlaunchConfig */
 	unsigned grid[3], block[3], shared_bytes;
 	cu_stream stream;
-	void *attributes;
+	struct cux_launch_attribute *attributes;
 	unsigned n_attributes;
 };
 
@@ -88,6 +118,69 @@ struct cux_memset_params_v2 { /* CUDA_MEMSET_NODE_PARAMS_v2 */
 	cu_context ctx;
 };
 
+struct cux_mem_location {
+	int type, id;
+};
+
+struct cux_mem_access { /* CUmemAccessDesc */
+	struct cux_mem_location location;
+	int flags; /* 1 read, 3 read and write */
+};
+
+struct cux_pool_props { /* CUmemPoolProps */
+	int alloc_type, handle_types;
+	struct cux_mem_location location;
+	void *win32;
+	size_t max_bytes;
+	unsigned short usage;
+	unsigned char reserved[54];
+};
+
+struct cux_alloc_params { /* CUDA_MEM_ALLOC_NODE_PARAMS */
+	struct cux_pool_props pool;
+	const struct cux_mem_access *access;
+	size_t n_access, bytes;
+	cu_deviceptr ptr;
+};
+
+enum cux_mem_op_type {
+	CUX_OP_WAIT_32 = 1,
+	CUX_OP_WRITE_32 = 2,
+	CUX_OP_WAIT_64 = 4,
+	CUX_OP_WRITE_64 = 5,
+	CUX_OP_BARRIER = 6
+};
+
+union cux_mem_op { /* CUstreamBatchMemOpParams */
+	int type;
+	struct {
+		int type;
+		cu_deviceptr address;
+		uint64_t value; /* the 32-bit forms use its lower half */
+		unsigned flags; /* of a wait: 0 >=, 1 ==, 2 &, 3 nor */
+		cu_deviceptr alias;
+	} value;
+	uint64_t pad[6];
+};
+
+struct cux_batch_params { /* CUDA_BATCH_MEM_OP_NODE_PARAMS */
+	cu_context ctx;
+	unsigned n;
+	union cux_mem_op *op;
+	unsigned flags;
+};
+
+enum cux_conditional_type { CUX_COND_IF, CUX_COND_WHILE, CUX_COND_SWITCH };
+enum { CUX_COND_ASSIGN_DEFAULT = 1 };
+
+struct cux_conditional_params { /* CUDA_CONDITIONAL_NODE_PARAMS */
+	uint64_t handle;
+	int type;
+	unsigned n_bodies;
+	cu_graph *body; /* written by the driver */
+	cu_context ctx;
+};
+
 struct cux_node_params { /* CUgraphNodeParams */
 	int type;
 	int reserved0[3];
@@ -98,6 +191,11 @@ struct cux_node_params { /* CUgraphNodeParams */
 		struct cux_memset_params_v2 memset;
 		struct cux_host_params host;
 		cu_graph child;
+		cu_event event;
+		struct cux_alloc_params alloc;
+		cu_deviceptr free;
+		struct cux_batch_params batch;
+		struct cux_conditional_params conditional;
 	};
 	long long reserved2;
 };
@@ -108,10 +206,6 @@ struct cux_ctx_create_params { /* CUctxCreateParams */
 	void *cig;
 };
 
-struct cux_mem_location {
-	int type, id;
-};
-
 struct cux_mem_prop { /* CUmemAllocationProp */
 	int type, handle_types;
 	struct cux_mem_location location;
@@ -119,11 +213,6 @@ struct cux_mem_prop { /* CUmemAllocationProp */
 	unsigned char compression, rdma;
 	unsigned short usage;
 	unsigned char reserved[4];
-};
-
-struct cux_mem_access { /* CUmemAccessDesc */
-	struct cux_mem_location location;
-	int flags; /* 1 read, 3 read and write */
 };
 
 struct cux_dev_resource { /* CUdevResource */

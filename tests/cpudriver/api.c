@@ -54,6 +54,12 @@ void cpu_say(const char *format, ...)
 		return;
 }
 
+cu_result cpu_lacks(const char *what)
+{
+	cpu_say("not implemented: %s", what);
+	return CU_NOT_SUPPORTED;
+}
+
 void *cpu_alloc(size_t bytes)
 {
 	void *memory = calloc(1, bytes ? bytes : 1);

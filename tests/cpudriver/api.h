@@ -219,13 +219,51 @@
 	P(cuGraphUpload, _ptsz, cuGraphUpload, 11010, (cu_graph_exec exec, cu_stream stream)) \
 	P(cuGraphLaunch, _ptsz, cuGraphLaunch, 10000, (cu_graph_exec exec, cu_stream stream))
 
+#define CPU_CALLS_NODES(X, P) \
+	X(cuGraphRemoveDependencies, cuGraphRemoveDependencies, 10000, (cu_graph graph, const cu_graph_node *from, const cu_graph_node *to, size_t n)) \
+	X(cuGraphRemoveDependencies_v2, cuGraphRemoveDependencies, 12030, (cu_graph graph, const cu_graph_node *from, const cu_graph_node *to, const struct cux_edge_data *edges, size_t n)) \
+	X(cuGraphAddNode, cuGraphAddNode, 12020, (cu_graph_node *node, cu_graph graph, const cu_graph_node *deps, size_t n, struct cux_node_params *params)) \
+	X(cuGraphAddNode_v2, cuGraphAddNode, 12030, (cu_graph_node *node, cu_graph graph, const cu_graph_node *deps, const struct cux_edge_data *edges, size_t n, struct cux_node_params *params)) \
+	X(cuGraphNodeSetParams, cuGraphNodeSetParams, 12020, (cu_graph_node node, struct cux_node_params *params)) \
+	X(cuGraphKernelNodeGetAttribute, cuGraphKernelNodeGetAttribute, 11000, (cu_graph_node node, int attribute, union cux_attribute_value *value)) \
+	X(cuGraphKernelNodeSetAttribute, cuGraphKernelNodeSetAttribute, 11000, (cu_graph_node node, int attribute, const union cux_attribute_value *value)) \
+	X(cuGraphKernelNodeCopyAttributes, cuGraphKernelNodeCopyAttributes, 11000, (cu_graph_node to, cu_graph_node from)) \
+	X(cuGraphConditionalHandleCreate, cuGraphConditionalHandleCreate, 12030, (uint64_t *handle, cu_graph graph, cu_context ctx, unsigned value, unsigned flags)) \
+	X(cuGraphAddMemAllocNode, cuGraphAddMemAllocNode, 11040, (cu_graph_node *node, cu_graph graph, const cu_graph_node *deps, size_t n, struct cux_alloc_params *params)) \
+	X(cuGraphMemAllocNodeGetParams, cuGraphMemAllocNodeGetParams, 11040, (cu_graph_node node, struct cux_alloc_params *params)) \
+	X(cuGraphAddMemFreeNode, cuGraphAddMemFreeNode, 11040, (cu_graph_node *node, cu_graph graph, const cu_graph_node *deps, size_t n, cu_deviceptr ptr)) \
+	X(cuGraphMemFreeNodeGetParams, cuGraphMemFreeNodeGetParams, 11040, (cu_graph_node node, cu_deviceptr *ptr)) \
+	X(cuDeviceGraphMemTrim, cuDeviceGraphMemTrim, 11040, (cu_device device)) \
+	X(cuGraphAddEventRecordNode, cuGraphAddEventRecordNode, 11010, (cu_graph_node *node, cu_graph graph, const cu_graph_node *deps, size_t n, cu_event event)) \
+	X(cuGraphEventRecordNodeGetEvent, cuGraphEventRecordNodeGetEvent, 11010, (cu_graph_node node, cu_event *event)) \
+	X(cuGraphEventRecordNodeSetEvent, cuGraphEventRecordNodeSetEvent, 11010, (cu_graph_node node, cu_event event)) \
+	X(cuGraphAddEventWaitNode, cuGraphAddEventWaitNode, 11010, (cu_graph_node *node, cu_graph graph, const cu_graph_node *deps, size_t n, cu_event event)) \
+	X(cuGraphEventWaitNodeGetEvent, cuGraphEventWaitNodeGetEvent, 11010, (cu_graph_node node, cu_event *event)) \
+	X(cuGraphEventWaitNodeSetEvent, cuGraphEventWaitNodeSetEvent, 11010, (cu_graph_node node, cu_event event)) \
+	X(cuGraphExecEventRecordNodeSetEvent, cuGraphExecEventRecordNodeSetEvent, 11010, (cu_graph_exec exec, cu_graph_node node, cu_event event)) \
+	X(cuGraphExecEventWaitNodeSetEvent, cuGraphExecEventWaitNodeSetEvent, 11010, (cu_graph_exec exec, cu_graph_node node, cu_event event)) \
+	X(cuGraphAddBatchMemOpNode, cuGraphAddBatchMemOpNode, 11070, (cu_graph_node *node, cu_graph graph, const cu_graph_node *deps, size_t n, const struct cux_batch_params *params)) \
+	X(cuGraphBatchMemOpNodeGetParams, cuGraphBatchMemOpNodeGetParams, 11070, (cu_graph_node node, struct cux_batch_params *params)) \
+	X(cuGraphBatchMemOpNodeSetParams, cuGraphBatchMemOpNodeSetParams, 11070, (cu_graph_node node, const struct cux_batch_params *params)) \
+	X(cuGraphExecBatchMemOpNodeSetParams, cuGraphExecBatchMemOpNodeSetParams, 11070, (cu_graph_exec exec, cu_graph_node node, const struct cux_batch_params *params)) \
+	P(cuStreamBatchMemOp_v2, _ptsz, cuStreamBatchMemOp, 11070, (cu_stream stream, unsigned n, union cux_mem_op *op, unsigned flags)) \
+	P(cuStreamWriteValue32_v2, _ptsz, cuStreamWriteValue32, 11070, (cu_stream stream, cu_deviceptr address, uint32_t value, unsigned flags)) \
+	P(cuStreamWaitValue32_v2, _ptsz, cuStreamWaitValue32, 11070, (cu_stream stream, cu_deviceptr address, uint32_t value, unsigned flags)) \
+	P(cuStreamWriteValue64_v2, _ptsz, cuStreamWriteValue64, 11070, (cu_stream stream, cu_deviceptr address, uint64_t value, unsigned flags)) \
+	P(cuStreamWaitValue64_v2, _ptsz, cuStreamWaitValue64, 11070, (cu_stream stream, cu_deviceptr address, uint64_t value, unsigned flags))
+
+/* What programs can ask for and there is no code for: missing.c */
+#include "missing.h"
+
 #define CPU_CALLS(X, P) \
 	CPU_CALLS_CONTEXT(X, P) \
 	CPU_CALLS_MODULE(X, P) \
 	CPU_CALLS_MEMORY(X, P) \
 	CPU_CALLS_COPY(X, P) \
 	CPU_CALLS_STREAM(X, P) \
-	CPU_CALLS_GRAPH(X, P)
+	CPU_CALLS_GRAPH(X, P) \
+	CPU_CALLS_NODES(X, P) \
+	CPU_CALLS_MISSING(X, P)
 /* clang-format on */
 
 #ifndef CPU_NO_DECLARATIONS

@@ -50,6 +50,16 @@ static void node_set_add(struct node_set *set, cu_graph_node node)
 	*set = more;
 }
 
+static bool edges_given(const struct cux_edge_data *edges, size_t n)
+{
+	static const struct cux_edge_data plain;
+
+	for (size_t i = 0; edges && i < n; i++)
+		if (memcmp(&edges[i], &plain, sizeof(plain)))
+			return true;
+	return false;
+}
+
 /* ---- who forbids what ---- */
 
 void capture_break(struct capture *capture)
@@ -154,8 +164,25 @@ cu_result cuThreadExchangeStreamCaptureMode(int *mode)
 
 /* ---- recording ---- */
 
+/* A launch with programmatic serialization, behind kernels alone, is bound to them by programmatic edges. */
+static struct cux_edge_data *programmatic_edges(cu_stream stream, const struct work *work)
+{
+	struct cux_edge_data *edges;
+
+	if (work->kind != WORK_KERNEL || !work->kernel.programmatic || !stream->captured.n)
+		return NULL;
+	for (size_t i = 0; i < stream->captured.n; i++)
+		if (stream->captured.node[i]->type != CU_NODE_KERNEL)
+			return NULL;
+	edges = cpu_alloc(stream->captured.n * sizeof(*edges));
+	for (size_t i = 0; i < stream->captured.n; i++)
+		edges[i] = (struct cux_edge_data) { .from_port = 1, .type = 1 };
+	return edges;
+}
+
 cu_result capture_record(cu_stream stream, struct work *work)
 {
+	struct cux_edge_data *edges;
 	cu_graph_node node;
 	cu_result result;
 
@@ -169,8 +196,10 @@ cu_result capture_record(cu_stream stream, struct work *work)
 		capture_break(stream->capture);
 		return CU_CAPTURE_UNSUPPORTED;
 	}
-	result = graph_add(stream->capture->graph, stream->captured.node, NULL, stream->captured.n,
+	edges = programmatic_edges(stream, work);
+	result = graph_add(stream->capture->graph, stream->captured.node, edges, stream->captured.n,
 			   work_node_type(work), work, &node);
+	free(edges);
 	if (result)
 		return result;
 	node_set_clear(&stream->captured);
@@ -290,14 +319,16 @@ cu_result cuStreamBeginCaptureToGraph(cu_stream stream, cu_graph graph, const cu
 				      const struct cux_edge_data *edges, size_t n, int mode)
 {
 	API(cuStreamBeginCaptureToGraph, NEED_CONTEXT);
-	return edges ? CU_NOT_SUPPORTED : begin_to_graph(stream, false, graph, deps, n, mode);
+	return edges_given(edges, n) ? cpu_lacks("edge data for the dependencies of a capture")
+				     : begin_to_graph(stream, false, graph, deps, n, mode);
 }
 
 cu_result cuStreamBeginCaptureToGraph_ptsz(cu_stream stream, cu_graph graph, const cu_graph_node *deps,
 					   const struct cux_edge_data *edges, size_t n, int mode)
 {
 	API(cuStreamBeginCaptureToGraph_ptsz, NEED_CONTEXT);
-	return edges ? CU_NOT_SUPPORTED : begin_to_graph(stream, true, graph, deps, n, mode);
+	return edges_given(edges, n) ? cpu_lacks("edge data for the dependencies of a capture")
+				     : begin_to_graph(stream, true, graph, deps, n, mode);
 }
 
 static void leave(struct capture *capture)
@@ -427,12 +458,14 @@ cu_result cuStreamUpdateCaptureDependencies_v2(cu_stream stream, cu_graph_node *
 					       size_t n, unsigned flags)
 {
 	API(cuStreamUpdateCaptureDependencies_v2, NEED_CONTEXT);
-	return edges ? CU_NOT_SUPPORTED : update_dependencies(stream, false, deps, n, flags);
+	return edges_given(edges, n) ? cpu_lacks("edge data for the dependencies of a capture")
+				     : update_dependencies(stream, false, deps, n, flags);
 }
 
 cu_result cuStreamUpdateCaptureDependencies_v2_ptsz(cu_stream stream, cu_graph_node *deps,
 						    const struct cux_edge_data *edges, size_t n, unsigned flags)
 {
 	API(cuStreamUpdateCaptureDependencies_v2_ptsz, NEED_CONTEXT);
-	return edges ? CU_NOT_SUPPORTED : update_dependencies(stream, true, deps, n, flags);
+	return edges_given(edges, n) ? cpu_lacks("edge data for the dependencies of a capture")
+				     : update_dependencies(stream, true, deps, n, flags);
 }

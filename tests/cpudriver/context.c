@@ -105,7 +105,7 @@ cu_result cuCtxCreate_v3(cu_context *ctx, void *affinity, int n, unsigned flags,
 {
 	API(cuCtxCreate_v3, NEED_INIT);
 	if (affinity || n)
-		return CU_NOT_SUPPORTED;
+		return cpu_lacks("contexts on a part of the multiprocessors");
 	return create(ctx, flags, device);
 }
 
@@ -113,7 +113,7 @@ cu_result cuCtxCreate_v4(cu_context *ctx, struct cux_ctx_create_params *params, 
 {
 	API(cuCtxCreate_v4, NEED_INIT);
 	if (params && (params->n_affinity || params->cig))
-		return CU_NOT_SUPPORTED;
+		return cpu_lacks("contexts on a part of the multiprocessors");
 	return create(ctx, flags, device);
 }
 

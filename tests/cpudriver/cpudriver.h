@@ -42,7 +42,8 @@ void cpu_lock(void);
 void cpu_unlock(void);
 void cpu_wait(pthread_cond_t *cond); /* with the lock held */
 void cpu_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void *cpu_alloc(size_t bytes); /* zeroed; ends the process loudly when there is none: it is a test driver */
+cu_result cpu_lacks(const char *what); /* says that it is not implemented: CU_NOT_SUPPORTED, never in silence */
+void *cpu_alloc(size_t bytes);         /* zeroed; ends the process loudly when there is none: it is a test driver */
 uint64_t cpu_next_id(void);
 uint64_t cpu_thread(void); /* a number for the calling thread, never used again */
 cu_result cpu_init(void);
@@ -65,6 +66,7 @@ enum cpu_kind {
 	KIND_NODE,
 	KIND_EXEC,
 	KIND_RESOURCES,
+	KIND_CONDITION,
 };
 
 void handle_add(enum cpu_kind kind, const void *object);
@@ -108,6 +110,10 @@ enum work_kind {
 	WORK_PLAN,   /* an executable graph */
 	WORK_ALLOC,  /* node: owns graph memory */
 	WORK_UNUSED, /* node: graph memory is no longer used */
+	WORK_RECORD, /* node: records an event */
+	WORK_WAIT,   /* node: waits for an event */
+	WORK_BATCH,  /* writes and waits for words of memory */
+	WORK_CONDITIONAL,
 };
 
 struct work {
@@ -122,6 +128,7 @@ struct work {
 			struct cpu_kernel_launch launch;
 			unsigned n_params;
 			void **params;
+			bool programmatic; /* need not wait for the end of what is before it */
 		} kernel;
 		struct {
 			struct cu_memcpy_params params;
@@ -131,9 +138,24 @@ struct work {
 		struct cux_host_params host;
 		cu_event event;
 		cu_deviceptr ptr;
+		struct {
+			cu_deviceptr ptr;
+			size_t bytes;
+			bool instantiated; /* one executable graph at a time has this memory */
+		} alloc;
 		struct plan *plan;
+		struct {
+			unsigned n;
+			union cux_mem_op *op;
+		} batch;
+		struct {
+			struct condition *condition;
+			int type;
+			unsigned n;
+			struct plan **body;
+		} conditional;
 	};
-	uint64_t data[]; /* kernel parameters, or the staged bytes */
+	uint64_t data[]; /* kernel parameters, the staged bytes, operations, or the bodies' plans */
 };
 
 struct work *work_new(enum work_kind kind, cu_context ctx, size_t data_bytes);
@@ -147,6 +169,7 @@ struct work *work_memset(cu_context ctx, const struct cu_memset_params *params);
 struct work *work_host(cu_context ctx, const struct cux_host_params *params);
 struct work *work_plan(cu_context ctx, struct plan *plan);
 bool work_in_host_function(void);
+void plan_execute(const struct plan *plan); /* without the lock */
 
 /* ---- stream.c ---- */
 struct wait { /* until stream has completed its operation number sequence */
@@ -207,6 +230,8 @@ struct cu_event_st {
 
 void event_put(cu_event event);
 void event_completed(cu_event event, uint64_t sequence);
+struct work *work_event(enum work_kind kind, cu_context ctx, cu_event event); /* takes a count of the event */
+void event_mark(cu_event event, cu_stream stream, uint64_t sequence);         /* recorded there, as that operation */
 
 /* ---- capture.c ---- */
 struct capture {
@@ -238,6 +263,7 @@ void node_set_copy(struct node_set *to, const struct node_set *from);
 void node_set_clear(struct node_set *set);
 
 /* ---- memory.c ---- */
+enum { MEMORY_VIRTUAL_ACCESS = 2, MEMORY_GRAPH_ALLOCATED = 4 }; /* in the flags of its kind */
 enum memory_kind { MEMORY_DEVICE, MEMORY_HOST, MEMORY_REGISTERED, MEMORY_VIRTUAL, MEMORY_GRAPH };
 
 struct memory {
@@ -324,6 +350,9 @@ struct cu_graph_node_st {
 	size_t order; /* index in graph->node */
 	struct work *work;
 	cu_graph child;
+	cu_graph *body; /* of a conditional node */
+	unsigned n_bodies;
+	union cux_attribute_value attribute[CUX_ATTR_CARVEOUT + 1]; /* of a kernel node */
 	struct edge *dep;
 	size_t n_deps;
 };
@@ -332,7 +361,8 @@ struct cu_graph_st {
 	uint64_t id, original;
 	cu_graph_node *node;
 	size_t n_nodes, room;
-	bool embedded; /* a child graph: its node owns it */
+	bool embedded; /* a child graph or a body: its node owns it */
+	struct condition *conditions;
 };
 
 cu_graph graph_new(void);
@@ -341,12 +371,52 @@ cu_graph graph_clone(cu_graph graph);
 cu_result graph_add(cu_graph graph, const cu_graph_node *deps, const struct cux_edge_data *edges, size_t n, int type,
 		    struct work *work, cu_graph_node *node); /* takes over work, also when it fails */
 cu_result graph_add_edge(cu_graph_node from, cu_graph_node to, const struct cux_edge_data *data);
+bool graph_can_clone(cu_graph graph);
 void graph_order(cu_graph graph, cu_graph_node *order, size_t *n_ordered);
 bool graph_reaches(cu_graph_node from, const struct node_set *to);
 
 /* ---- nodes.c ---- */
 cu_result node_work(cu_context ctx, int type, const void *params, struct work **work);
+/* A node of a type that needs no more than its work, put into the graph. */
+cu_result node_add(cu_graph_node *node, cu_graph graph, const cu_graph_node *deps, const struct cux_edge_data *edges,
+		   size_t n, int type, const void *params, cu_context ctx);
+cu_result node_set(cu_graph_node node, int type, const void *params);
+bool is_node(cu_graph_node node, int type);
 void node_set_work(cu_graph_node node, struct work *work);
+
+/* ---- memory_nodes.c ---- */
+cu_result memory_node_add(cu_graph_node *node, cu_graph graph, const cu_graph_node *deps,
+			  const struct cux_edge_data *edges, size_t n, struct cux_alloc_params *params);
+cu_result memory_node_free(cu_graph_node *node, cu_graph graph, const cu_graph_node *deps,
+			   const struct cux_edge_data *edges, size_t n, cu_deviceptr ptr);
+bool graph_has_memory(cu_graph graph);
+/* Memory of a graph is allocated by a launch, and freed by the same or by another, or by a call. */
+cu_result plan_may_allocate(const struct plan *plan, bool again);
+void plan_allocated(const struct plan *plan);
+/* false: another executable graph has the memory */
+bool plan_claim_memory(struct plan *plan);
+void plan_leave_memory(struct plan *plan);
+
+/* ---- batch.c ---- */
+cu_result batch_work(cu_context ctx, const struct cux_batch_params *params, struct work **work);
+void batch_execute(const struct work *work);
+
+/* ---- conditional.c ---- */
+struct condition { /* its address is the handle; lives as long as its graph, and work that looks at it */
+	int refs;
+	cu_graph graph;
+	unsigned initial, flags, value;
+	bool has_node;
+	struct condition *next;
+};
+
+void condition_put(struct condition *condition);
+void conditions_end(cu_graph graph);
+void condition_set(uint64_t handle, unsigned value); /* what a kernel calls */
+cu_result conditional_node_add(cu_graph_node *node, cu_graph graph, const cu_graph_node *deps,
+			       const struct cux_edge_data *edges, size_t n, struct cux_conditional_params *params);
+void conditions_reset(const struct plan *plan); /* a launch begins */
+void conditional_execute(const struct work *work);
 void kernel_params_v2(const struct cu_kernel_params_v1 *v1, struct cu_kernel_params *v2);
 
 /* ---- exec.c: a plan is what a graph was when it was instantiated; never changed while anyone else holds it ---- */
@@ -372,5 +442,6 @@ struct cu_graph_exec_st {
 };
 
 void plan_put(struct plan *plan);
+struct plan *plan_new(cu_graph graph); /* NULL: there is a cycle */
 
 #endif

@@ -17,8 +17,12 @@
 #ifndef CPUKERNEL_H
 #define CPUKERNEL_H
 
+#include <stdint.h>
+
 struct cpu_kernel_launch {
 	unsigned grid[3], block[3], shared_bytes;
+	/* cudaGraphSetConditional() of device code */
+	void (*set_conditional)(uint64_t handle, unsigned value);
 };
 
 /* Put before a kernel's definition, so that it is exported from an object built with hidden symbols; declares it too:

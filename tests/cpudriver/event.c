@@ -25,6 +25,15 @@ void event_put(cu_event event)
 	free(event);
 }
 
+struct work *work_event(enum work_kind kind, cu_context ctx, cu_event event)
+{
+	struct work *work = work_new(kind, ctx, 0);
+
+	work->event = event;
+	event->refs++;
+	return work;
+}
+
 void event_completed(cu_event event, uint64_t sequence)
 {
 	if (!event->capture && event->sequence == sequence)
@@ -65,7 +74,7 @@ cu_result cuEventDestroy_v2(cu_event event)
 	return destroy(event);
 }
 
-static void mark(cu_event event, cu_stream stream, uint64_t sequence)
+void event_mark(cu_event event, cu_stream stream, uint64_t sequence)
 {
 	stream->refs++;
 	if (event->stream)
@@ -78,30 +87,26 @@ static void mark(cu_event event, cu_stream stream, uint64_t sequence)
 
 static cu_result record(cu_event event, cu_stream handle, bool per_thread, unsigned flags)
 {
-	struct work *work;
 	cu_stream stream;
 	cu_result result = stream_find(handle, per_thread, &stream);
 
 	if (result)
 		return result;
+	if (flags > CUX_EVENT_EXTERNAL)
+		return CU_INVALID_VALUE;
 	if (!handle_is(KIND_EVENT, event))
 		return CUX_INVALID_HANDLE;
 	if (event->ctx != stream->ctx)
 		return CUX_INVALID_HANDLE;
-	if (stream->capture && flags & CUX_EVENT_EXTERNAL) {
-		cpu_say("event record nodes are not implemented");
-		return CU_NOT_SUPPORTED;
-	}
+	if (stream->capture && flags & CUX_EVENT_EXTERNAL)
+		return submit(stream, work_event(WORK_RECORD, stream->ctx, event), NULL);
 	if (stream->capture)
 		return capture_event(event, stream);
 	if (stream->role == STREAM_LEGACY)
 		result = capture_implicit(stream->ctx, true);
 	if (result)
 		return result;
-	work = work_new(WORK_EVENT, stream->ctx, 0);
-	work->event = event;
-	event->refs++;
-	mark(event, stream, stream_enqueue(stream, work, NULL, 0));
+	event_mark(event, stream, stream_enqueue(stream, work_event(WORK_EVENT, stream->ctx, event), NULL, 0));
 	return CU_SUCCESS;
 }
 
@@ -129,7 +134,7 @@ cu_result cuEventRecordWithFlags_ptsz(cu_event event, cu_stream stream, unsigned
 	return record(event, stream, true, flags);
 }
 
-static cu_result wait_event(cu_stream handle, bool per_thread, cu_event event)
+static cu_result wait_event(cu_stream handle, bool per_thread, cu_event event, unsigned flags)
 {
 	cu_stream stream;
 	cu_result result = stream_find(handle, per_thread, &stream);
@@ -137,8 +142,12 @@ static cu_result wait_event(cu_stream handle, bool per_thread, cu_event event)
 
 	if (result)
 		return result;
+	if (flags > CUX_EVENT_EXTERNAL)
+		return CU_INVALID_VALUE;
 	if (!handle_is(KIND_EVENT, event))
 		return CUX_INVALID_HANDLE;
+	if (stream->capture && flags & CUX_EVENT_EXTERNAL)
+		return submit(stream, work_event(WORK_WAIT, stream->ctx, event), NULL);
 	if (stream->capture || event->capture)
 		return capture_wait(stream, event);
 	if (stream->role == STREAM_LEGACY)
@@ -153,13 +162,13 @@ static cu_result wait_event(cu_stream handle, bool per_thread, cu_event event)
 cu_result cuStreamWaitEvent(cu_stream stream, cu_event event, unsigned flags)
 {
 	API(cuStreamWaitEvent, NEED_CONTEXT);
-	return flags ? CU_INVALID_VALUE : wait_event(stream, false, event);
+	return wait_event(stream, false, event, flags);
 }
 
 cu_result cuStreamWaitEvent_ptsz(cu_stream stream, cu_event event, unsigned flags)
 {
 	API(cuStreamWaitEvent_ptsz, NEED_CONTEXT);
-	return flags ? CU_INVALID_VALUE : wait_event(stream, true, event);
+	return wait_event(stream, true, event, flags);
 }
 
 static bool done(cu_event event)

@@ -7,6 +7,8 @@
 
 #include "cpudriver.h"
 
+#define INSTANTIATE_AUTO_FREE 1
+
 /* ---- plans ---- */
 
 void plan_put(struct plan *plan)
@@ -14,7 +16,8 @@ void plan_put(struct plan *plan)
 	if (--plan->refs)
 		return;
 	for (size_t i = 0; i < plan->n; i++) {
-		work_put(plan->item[i].work);
+		if (plan->item[i].work)
+			work_put(plan->item[i].work);
 		free(plan->item[i].dep);
 	}
 	free(plan);
@@ -27,7 +30,27 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static struct plan *plan_new(cu_graph graph);
+/* The work of a conditional node, as its bodies are now; NULL: there is a cycle in one. */
+static struct work *with_bodies(cu_graph_node node)
+{
+	const struct work *from = node->work;
+	struct work *work = work_new(WORK_CONDITIONAL, from->ctx, node->n_bodies * sizeof(struct plan *));
+
+	work->conditional = from->conditional;
+	work->conditional.condition->refs++;
+	work->conditional.body = (struct plan **)work->data;
+	work->conditional.n = 0;
+	for (unsigned i = 0; i < node->n_bodies; i++) {
+		struct plan *body = plan_new(node->body[i]);
+
+		if (!body) {
+			work_put(work);
+			return NULL;
+		}
+		work->conditional.body[work->conditional.n++] = body;
+	}
+	return work;
+}
 
 static bool fill_item(struct plan_item *item, cu_graph_node node, const size_t *place)
 {
@@ -42,12 +65,11 @@ static bool fill_item(struct plan_item *item, cu_graph_node node, const size_t *
 		item->dep[j] = place[node->dep[j].node->order];
 	qsort(item->dep, item->n_deps, sizeof(*item->dep), by_value);
 	child = node->child ? plan_new(node->child) : NULL;
-	item->work = child ? work_plan(NULL, child) : work_ref(node->work);
-	return !node->child || child;
+	item->work = child ? work_plan(NULL, child) : node->n_bodies ? with_bodies(node) : work_ref(node->work);
+	return item->work && (!node->child || child);
 }
 
-/* NULL: there is a cycle. */
-static struct plan *plan_new(cu_graph graph)
+struct plan *plan_new(cu_graph graph)
 {
 	cu_graph_node *order = cpu_alloc(graph->n_nodes * sizeof(cu_graph_node));
 	size_t *place = cpu_alloc(graph->n_nodes * sizeof(*place)), n;
@@ -102,13 +124,15 @@ static cu_result instantiate(cu_graph_exec *exec, cu_graph graph, uint64_t flags
 
 	if (!exec || !handle_is(KIND_GRAPH, graph) || flags & ~(uint64_t)15)
 		return CU_INVALID_VALUE;
-	if (flags & 4) {
-		cpu_say("graphs launched from the device are not implemented");
-		return CU_NOT_SUPPORTED;
-	}
+	if (flags & 4)
+		return cpu_lacks("graphs that are launched from the device");
 	plan = plan_new(graph);
 	if (!plan)
 		return CU_INVALID_VALUE;
+	if (!plan_claim_memory(plan)) {
+		plan_put(plan);
+		return CU_NOT_SUPPORTED;
+	}
 	*exec = cpu_alloc(sizeof(**exec));
 	(*exec)->plan = plan;
 	(*exec)->flags = flags;
@@ -184,6 +208,7 @@ cu_result cuGraphExecDestroy(cu_graph_exec exec)
 	if (!handle_is(KIND_EXEC, exec))
 		return CU_INVALID_VALUE;
 	handle_remove(exec);
+	plan_leave_memory(exec->plan);
 	plan_put(exec->plan);
 	if (exec->last.stream)
 		stream_put(exec->last.stream);
@@ -193,9 +218,42 @@ cu_result cuGraphExecDestroy(cu_graph_exec exec)
 
 /* ---- launching ---- */
 
+/* An operation on the stream that waits for another's. Where even that is forbidden, so is the launch itself. */
+static void wait_first(cu_stream stream, const struct wait *wait)
+{
+	if (wait->stream && wait->stream != stream && wait->stream->completed < wait->sequence &&
+	    !(stream->role == STREAM_LEGACY && capture_implicit(stream->ctx, false)))
+		stream_enqueue(stream, work_new(WORK_EMPTY, stream->ctx, 0), wait, 1);
+}
+
+/* The events that nodes wait for are those recorded before the launch, in whatever place of the graph a node stands. */
+static void wait_for_events(const struct plan *plan, cu_stream stream)
+{
+	for (size_t i = 0; i < plan->n; i++) {
+		const struct work *work = plan->item[i].work;
+
+		if (work->kind == WORK_PLAN)
+			wait_for_events(work->plan, stream);
+		else if (work->kind == WORK_WAIT)
+			wait_first(stream, &(struct wait) { work->event->stream, work->event->sequence });
+	}
+}
+
+static void record_events(const struct plan *plan, cu_stream stream, uint64_t sequence)
+{
+	for (size_t i = 0; i < plan->n; i++) {
+		const struct work *work = plan->item[i].work;
+
+		if (work->kind == WORK_PLAN)
+			record_events(work->plan, stream, sequence);
+		else if (work->kind == WORK_RECORD)
+			event_mark(work->event, stream, sequence);
+	}
+}
+
 static cu_result launch(cu_graph_exec exec, cu_stream handle, bool per_thread)
 {
-	struct work *work;
+	uint64_t sequence;
 	cu_stream stream;
 	cu_result result = stream_find(handle, per_thread, &stream);
 
@@ -203,18 +261,20 @@ static cu_result launch(cu_graph_exec exec, cu_stream handle, bool per_thread)
 		return result;
 	if (!handle_is(KIND_EXEC, exec))
 		return CU_INVALID_VALUE;
+	if (!stream->capture) {
+		result = plan_may_allocate(exec->plan, exec->flags & INSTANTIATE_AUTO_FREE);
+		if (result)
+			return result;
+		/* a graph runs once at a time: wait for its last launch, which may be on another stream */
+		wait_first(stream, &exec->last);
+		wait_for_events(exec->plan, stream);
+	}
 	exec->plan->refs++;
-	work = work_plan(stream->ctx, exec->plan);
-	/* a graph runs once at a time: wait for its last launch, which may be on another stream */
-	if (!stream->capture && exec->last.stream && exec->last.stream != stream &&
-	    exec->last.stream->completed < exec->last.sequence &&
-	    !(stream->role == STREAM_LEGACY && capture_implicit(stream->ctx, false)))
-		stream_enqueue(stream, work_new(WORK_EMPTY, stream->ctx, 0), &exec->last, 1);
-	uint64_t sequence;
-
-	result = submit(stream, work, &sequence);
+	result = submit(stream, work_plan(stream->ctx, exec->plan), &sequence);
 	if (result)
 		return result;
+	plan_allocated(exec->plan);
+	record_events(exec->plan, stream, sequence);
 	stream->refs++;
 	if (exec->last.stream)
 		stream_put(exec->last.stream);
@@ -281,6 +341,22 @@ static enum cux_update_code same_shape(const struct plan *a, const struct plan *
 	return CUX_UPDATE_SUCCESS;
 }
 
+static enum cux_update_code same_condition(const struct work *a, const struct work *b)
+{
+	size_t at;
+
+	if (a->conditional.condition != b->conditional.condition || a->conditional.type != b->conditional.type ||
+	    a->conditional.n != b->conditional.n)
+		return CUX_UPDATE_PARAMETERS_CHANGED;
+	for (unsigned i = 0; i < a->conditional.n; i++) {
+		enum cux_update_code code = same_shape(a->conditional.body[i], b->conditional.body[i], &at);
+
+		if (code)
+			return code;
+	}
+	return CUX_UPDATE_SUCCESS;
+}
+
 static enum cux_update_code same_item(const struct plan_item *a, const struct plan_item *b)
 {
 	size_t at;
@@ -295,6 +371,8 @@ static enum cux_update_code same_item(const struct plan_item *a, const struct pl
 		return CUX_UPDATE_UNSUPPORTED_FUNCTION;
 	if (a->work->kind == WORK_PLAN)
 		return same_shape(a->work->plan, b->work->plan, &at);
+	if (a->work->kind == WORK_CONDITIONAL)
+		return same_condition(a->work, b->work);
 	return CUX_UPDATE_SUCCESS;
 }
 
@@ -476,9 +554,36 @@ cu_result cuGraphExecNodeSetParams(cu_graph_exec exec, cu_graph_node node, struc
 		return set(exec, node, CU_NODE_HOST, &params->host);
 	case CU_NODE_GRAPH:
 		return set_child(exec, node, params->child);
+	case CU_NODE_EVENT_RECORD:
+	case CU_NODE_WAIT_EVENT:
+		return set(exec, node, params->type, &params->event);
+	case CU_NODE_BATCH_MEM_OP:
+		return set(exec, node, params->type, &params->batch);
+	case CU_NODE_SEMAS_SIGNAL:
+	case CU_NODE_SEMAS_WAIT:
+		return cpu_lacks("external semaphore nodes");
 	default:
-		return CU_NOT_SUPPORTED;
+		return CU_INVALID_VALUE;
 	}
+}
+
+cu_result cuGraphExecEventRecordNodeSetEvent(cu_graph_exec exec, cu_graph_node node, cu_event event)
+{
+	API(cuGraphExecEventRecordNodeSetEvent, NEED_INIT);
+	return set(exec, node, CU_NODE_EVENT_RECORD, &event);
+}
+
+cu_result cuGraphExecEventWaitNodeSetEvent(cu_graph_exec exec, cu_graph_node node, cu_event event)
+{
+	API(cuGraphExecEventWaitNodeSetEvent, NEED_INIT);
+	return set(exec, node, CU_NODE_WAIT_EVENT, &event);
+}
+
+cu_result cuGraphExecBatchMemOpNodeSetParams(cu_graph_exec exec, cu_graph_node node,
+					     const struct cux_batch_params *params)
+{
+	API(cuGraphExecBatchMemOpNodeSetParams, NEED_INIT);
+	return set(exec, node, CU_NODE_BATCH_MEM_OP, params);
 }
 
 static bool can_disable(int type)

@@ -26,6 +26,9 @@ static void node_free(cu_graph_node node)
 	work_put(node->work);
 	if (node->child)
 		graph_free(node->child);
+	for (unsigned i = 0; i < node->n_bodies; i++)
+		graph_free(node->body[i]);
+	free(node->body);
 	free(node->dep);
 	free(node);
 }
@@ -33,6 +36,7 @@ static void node_free(cu_graph_node node)
 void graph_free(cu_graph graph)
 {
 	handle_remove(graph);
+	conditions_end(graph);
 	for (size_t i = 0; i < graph->n_nodes; i++)
 		node_free(graph->node[i]);
 	free(graph->node);
@@ -57,9 +61,18 @@ static cu_graph_node add_node(cu_graph graph, int type, struct work *work)
 	return node;
 }
 
+/* Ports and types other than 0 are for programmatic launches: between kernels. */
+static bool edge_ok(cu_graph_node from, cu_graph_node to, const struct cux_edge_data *data)
+{
+	if (!data || !memcmp(data, &plain_edge, sizeof(plain_edge)))
+		return true;
+	return data->type <= 1 && data->from_port <= 2 && !data->to_port && from->type == CU_NODE_KERNEL &&
+	       to->type == CU_NODE_KERNEL;
+}
+
 cu_result graph_add_edge(cu_graph_node from, cu_graph_node to, const struct cux_edge_data *data)
 {
-	if (from == to || from->graph != to->graph)
+	if (from == to || from->graph != to->graph || !edge_ok(from, to, data))
 		return CU_INVALID_VALUE;
 	for (size_t i = 0; i < to->n_deps; i++)
 		if (to->dep[i].node == from)
@@ -69,10 +82,33 @@ cu_result graph_add_edge(cu_graph_node from, cu_graph_node to, const struct cux_
 	return CU_SUCCESS;
 }
 
+/* With the edges that touch it. */
+static void node_remove(cu_graph_node node)
+{
+	cu_graph graph = node->graph;
+
+	for (size_t i = node->order; i + 1 < graph->n_nodes; i++) {
+		graph->node[i] = graph->node[i + 1];
+		graph->node[i]->order = i;
+	}
+	graph->n_nodes--;
+	for (size_t i = 0; i < graph->n_nodes; i++) {
+		cu_graph_node other = graph->node[i];
+
+		for (size_t j = 0; j < other->n_deps; j++)
+			if (other->dep[j].node == node) {
+				other->dep[j] = other->dep[--other->n_deps];
+				break;
+			}
+	}
+	node_free(node);
+}
+
 cu_result graph_add(cu_graph graph, const cu_graph_node *deps, const struct cux_edge_data *edges, size_t n, int type,
 		    struct work *work, cu_graph_node *node)
 {
 	bool good = handle_is(KIND_GRAPH, graph) && (!n || deps);
+	cu_graph_node made;
 
 	for (size_t i = 0; good && i < n; i++) {
 		good = handle_is(KIND_NODE, deps[i]) && deps[i]->graph == graph;
@@ -83,9 +119,16 @@ cu_result graph_add(cu_graph graph, const cu_graph_node *deps, const struct cux_
 		work_put(work);
 		return CU_INVALID_VALUE;
 	}
-	*node = add_node(graph, type, work);
-	for (size_t i = 0; i < n; i++)
-		graph_add_edge(deps[i], *node, edges ? &edges[i] : NULL);
+	made = add_node(graph, type, work);
+	for (size_t i = 0; i < n; i++) {
+		cu_result result = graph_add_edge(deps[i], made, edges ? &edges[i] : NULL);
+
+		if (result) {
+			node_remove(made);
+			return result;
+		}
+	}
+	*node = made; /* last: a caller may name the node before it and the place for it by one variable */
 	return CU_SUCCESS;
 }
 
@@ -98,6 +141,7 @@ cu_graph graph_clone(cu_graph graph)
 		cu_graph_node from = graph->node[i], to = add_node(clone, from->type, work_ref(from->work));
 
 		to->original = from->id;
+		memcpy(to->attribute, from->attribute, sizeof(to->attribute));
 		if (from->child) {
 			to->child = graph_clone(from->child);
 			to->child->embedded = true;
@@ -187,13 +231,13 @@ cu_result cuGraphDestroy(cu_graph graph)
 	return CU_SUCCESS;
 }
 
-static bool can_clone(cu_graph graph)
+bool graph_can_clone(cu_graph graph)
 {
 	for (size_t i = 0; i < graph->n_nodes; i++) {
 		cu_graph_node node = graph->node[i];
 
 		if (node->type == CU_NODE_MEM_ALLOC || node->type == CU_NODE_MEM_FREE ||
-		    (node->child && !can_clone(node->child)))
+		    node->type == CU_NODE_CONDITIONAL || (node->child && !graph_can_clone(node->child)))
 			return false;
 	}
 	return true;
@@ -204,7 +248,7 @@ cu_result cuGraphClone(cu_graph *clone, cu_graph graph)
 	API(cuGraphClone, NEED_INIT);
 	if (!clone || !handle_is(KIND_GRAPH, graph))
 		return CU_INVALID_VALUE;
-	if (!can_clone(graph))
+	if (!graph_can_clone(graph))
 		return CU_NOT_SUPPORTED;
 	*clone = graph_clone(graph);
 	return CU_SUCCESS;
@@ -212,27 +256,12 @@ cu_result cuGraphClone(cu_graph *clone, cu_graph graph)
 
 cu_result cuGraphDestroyNode(cu_graph_node node)
 {
-	cu_graph graph;
-
 	API(cuGraphDestroyNode, NEED_INIT);
 	if (!handle_is(KIND_NODE, node) || capture_owns(node->graph))
 		return CU_INVALID_VALUE;
-	graph = node->graph;
-	for (size_t i = node->order; i + 1 < graph->n_nodes; i++) {
-		graph->node[i] = graph->node[i + 1];
-		graph->node[i]->order = i;
-	}
-	graph->n_nodes--;
-	for (size_t i = 0; i < graph->n_nodes; i++) {
-		cu_graph_node other = graph->node[i];
-
-		for (size_t j = 0; j < other->n_deps; j++)
-			if (other->dep[j].node == node) {
-				other->dep[j] = other->dep[--other->n_deps];
-				break;
-			}
-	}
-	node_free(node);
+	if (graph_has_memory(node->graph))
+		return CU_NOT_SUPPORTED;
+	node_remove(node);
 	return CU_SUCCESS;
 }
 
@@ -409,6 +438,47 @@ cu_result cuGraphAddDependencies_v2(cu_graph graph, const cu_graph_node *from, c
 {
 	API(cuGraphAddDependencies_v2, NEED_INIT);
 	return add_dependencies(graph, from, to, edges, n);
+}
+
+static struct edge *find_edge(cu_graph_node from, cu_graph_node to)
+{
+	for (size_t i = 0; i < to->n_deps; i++)
+		if (to->dep[i].node == from)
+			return &to->dep[i];
+	return NULL;
+}
+
+/* An edge with data goes only by that data. */
+static cu_result remove_dependencies(cu_graph graph, const cu_graph_node *from, const cu_graph_node *to,
+				     const struct cux_edge_data *edges, size_t n)
+{
+	if (!handle_is(KIND_GRAPH, graph) || (n && (!from || !to)))
+		return CU_INVALID_VALUE;
+	for (size_t i = 0; i < n; i++) {
+		const struct cux_edge_data *data = edges ? &edges[i] : &plain_edge;
+		struct edge *edge;
+
+		if (!handle_is(KIND_NODE, from[i]) || !handle_is(KIND_NODE, to[i]) || from[i]->graph != graph)
+			return CU_INVALID_VALUE;
+		edge = find_edge(from[i], to[i]);
+		if (!edge || memcmp(&edge->data, data, sizeof(*data)))
+			return CU_INVALID_VALUE;
+		*edge = to[i]->dep[--to[i]->n_deps];
+	}
+	return CU_SUCCESS;
+}
+
+cu_result cuGraphRemoveDependencies(cu_graph graph, const cu_graph_node *from, const cu_graph_node *to, size_t n)
+{
+	API(cuGraphRemoveDependencies, NEED_INIT);
+	return remove_dependencies(graph, from, to, NULL, n);
+}
+
+cu_result cuGraphRemoveDependencies_v2(cu_graph graph, const cu_graph_node *from, const cu_graph_node *to,
+				       const struct cux_edge_data *edges, size_t n)
+{
+	API(cuGraphRemoveDependencies_v2, NEED_INIT);
+	return remove_dependencies(graph, from, to, edges, n);
 }
 
 cu_result cuGraphNodeGetType(cu_graph_node node, int *type)

@@ -178,6 +178,7 @@ cu_result kernel_work(cu_context ctx, const struct cu_kernel_params *params, str
 		made->kernel.launch.block[i] = params->block[i];
 	}
 	made->kernel.launch.shared_bytes = params->shared_bytes;
+	made->kernel.launch.set_conditional = condition_set;
 	result = copy_params(made, entry, params->params, params->extra);
 	if (result)
 		work_put(made);
@@ -186,7 +187,7 @@ cu_result kernel_work(cu_context ctx, const struct cu_kernel_params *params, str
 	return result;
 }
 
-static cu_result launch(const struct cu_kernel_params *params, cu_stream handle, bool per_thread)
+static cu_result launch(const struct cu_kernel_params *params, cu_stream handle, bool per_thread, bool programmatic)
 {
 	struct work *work;
 	cu_stream stream;
@@ -194,7 +195,10 @@ static cu_result launch(const struct cu_kernel_params *params, cu_stream handle,
 
 	if (!result)
 		result = kernel_work(stream->ctx, params, &work);
-	return result ? result : submit(stream, work, NULL);
+	if (result)
+		return result;
+	work->kernel.programmatic = programmatic;
+	return submit(stream, work, NULL);
 }
 
 cu_result cuLaunchKernel(cu_function f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
@@ -203,7 +207,7 @@ cu_result cuLaunchKernel(cu_function f, unsigned gx, unsigned gy, unsigned gz, u
 	struct cu_kernel_params p = { f, { gx, gy, gz }, { bx, by, bz }, shared_bytes, params, extra, NULL, NULL };
 
 	API(cuLaunchKernel, NEED_CONTEXT);
-	return launch(&p, stream, false);
+	return launch(&p, stream, false, false);
 }
 
 cu_result cuLaunchKernel_ptsz(cu_function f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
@@ -212,24 +216,62 @@ cu_result cuLaunchKernel_ptsz(cu_function f, unsigned gx, unsigned gy, unsigned 
 	struct cu_kernel_params p = { f, { gx, gy, gz }, { bx, by, bz }, shared_bytes, params, extra, NULL, NULL };
 
 	API(cuLaunchKernel_ptsz, NEED_CONTEXT);
-	return launch(&p, stream, true);
+	return launch(&p, stream, true, false);
+}
+
+static bool cluster_ok(const struct cux_launch_config *config, const unsigned *cluster)
+{
+	for (int i = 0; i < 3; i++)
+		if (!cluster[i] || config->grid[i] % cluster[i])
+			return false;
+	return cluster[0] * cluster[1] * cluster[2] <= 8;
+}
+
+/* Most only steer where and when a kernel runs, of which there is nothing to see here. */
+static cu_result check_attributes(const struct cux_launch_config *config, bool *programmatic)
+{
+	if (config->n_attributes && !config->attributes)
+		return CU_INVALID_VALUE;
+	for (unsigned i = 0; i < config->n_attributes; i++) {
+		const struct cux_launch_attribute *a = &config->attributes[i];
+
+		switch (a->id) {
+		case CUX_ATTR_CLUSTER:
+			if (!cluster_ok(config, a->value.cluster))
+				return CU_INVALID_VALUE;
+			break;
+		case CUX_ATTR_PROGRAMMATIC:
+			*programmatic = a->value.number != 0;
+			break;
+		case CUX_ATTR_PROGRAMMATIC_EVENT:
+		case CUX_ATTR_COMPLETION_EVENT:
+		case CUX_ATTR_DEVICE_UPDATABLE:
+			return cpu_lacks(
+				"launch attributes that name an event or make a node updatable from the device");
+		default:
+			if (a->id < CUX_ATTR_IGNORE || a->id > CUX_ATTR_CARVEOUT)
+				return CU_INVALID_VALUE;
+		}
+	}
+	return CU_SUCCESS;
 }
 
 static cu_result launch_ex(const struct cux_launch_config *config, cu_function f, void **params, void **extra,
 			   bool per_thread)
 {
 	struct cu_kernel_params p = { .func = f, .params = params, .extra = extra };
+	bool programmatic = false;
+	cu_result result;
 
 	if (!config)
 		return CU_INVALID_VALUE;
-	if (config->n_attributes) {
-		cpu_say("launch attributes are not implemented");
-		return CU_NOT_SUPPORTED;
-	}
+	result = check_attributes(config, &programmatic);
+	if (result)
+		return result;
 	memcpy(p.grid, config->grid, sizeof(p.grid));
 	memcpy(p.block, config->block, sizeof(p.block));
 	p.shared_bytes = config->shared_bytes;
-	return launch(&p, config->stream, per_thread);
+	return launch(&p, config->stream, per_thread, programmatic);
 }
 
 cu_result cuLaunchKernelEx(const struct cux_launch_config *config, cu_function f, void **params, void **extra)

@@ -43,7 +43,7 @@ bool memory_has(uint64_t address, uint64_t bytes)
 	for (size_t at = lower(address); at < n_memory && table[at].base <= address; at++) {
 		uint64_t here = table[at].base + table[at].bytes - address;
 
-		if (table[at].kind == MEMORY_VIRTUAL && !(table[at].flags & 2))
+		if (table[at].kind == MEMORY_VIRTUAL && !(table[at].flags & MEMORY_VIRTUAL_ACCESS))
 			return false;
 		if (here >= bytes)
 			return true;
@@ -198,6 +198,10 @@ static cu_result free_memory(cu_deviceptr ptr)
 		return CU_INVALID_VALUE;
 	if (memory->kind == MEMORY_DEVICE)
 		memory_release(ptr);
+	else if (memory->flags & MEMORY_GRAPH_ALLOCATED)
+		memory->flags &= ~(unsigned)MEMORY_GRAPH_ALLOCATED;
+	else
+		return CU_INVALID_VALUE;
 	return CU_SUCCESS;
 }
 
@@ -251,7 +255,8 @@ static cu_result alloc_async(cu_deviceptr *ptr, size_t bytes, cu_stream handle, 
 	if (result)
 		return result;
 	work = work_new(WORK_ALLOC, stream->ctx, 0);
-	work->ptr = *ptr;
+	work->alloc.ptr = *ptr;
+	work->alloc.bytes = bytes;
 	return submit(stream, work, NULL);
 }
 
@@ -282,6 +287,10 @@ static cu_result free_async(cu_deviceptr ptr, cu_stream handle, bool per_thread)
 		capture_break(stream->capture);
 		return CU_INVALID_VALUE;
 	}
+	if (!stream->capture && memory->kind == MEMORY_GRAPH && !(memory->flags & MEMORY_GRAPH_ALLOCATED))
+		return CU_INVALID_VALUE;
+	if (!stream->capture)
+		memory->flags &= ~(unsigned)MEMORY_GRAPH_ALLOCATED;
 	work = work_new(memory->kind == MEMORY_GRAPH ? WORK_UNUSED : WORK_FREE, stream->ctx, 0);
 	work->ptr = ptr;
 	return submit(stream, work, NULL);

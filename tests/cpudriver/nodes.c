@@ -19,10 +19,8 @@ static cu_result memcpy_work(cu_context ctx, const struct cu_memcpy_params *para
 {
 	unsigned from = params->src_type, to = params->dst_type;
 
-	if (from == CUX_MEMORY_ARRAY || to == CUX_MEMORY_ARRAY) {
-		cpu_say("arrays are not implemented");
-		return CU_NOT_SUPPORTED;
-	}
+	if (from == CUX_MEMORY_ARRAY || to == CUX_MEMORY_ARRAY)
+		return cpu_lacks("arrays");
 	if (from < 1 || from > 4 || to < 1 || to > 4 || !params->width || !params->height || !params->depth)
 		return CU_INVALID_VALUE;
 	*work = work_memcpy(ctx, params);
@@ -39,7 +37,8 @@ static cu_result memset_work(cu_context ctx, const struct cu_memset_params *para
 	return CU_SUCCESS;
 }
 
-/* params: struct cu_kernel_params, cu_memcpy_params, cu_memset_params or cux_host_params, by type */
+/* params: struct cu_kernel_params, cu_memcpy_params, cu_memset_params, cux_host_params, cu_event or cux_batch_params,
+ * by type */
 cu_result node_work(cu_context ctx, int type, const void *params, struct work **work)
 {
 	const struct cux_host_params *host = params;
@@ -62,8 +61,23 @@ cu_result node_work(cu_context ctx, int type, const void *params, struct work **
 			return CU_INVALID_VALUE;
 		*work = work_host(ctx, host);
 		return CU_SUCCESS;
+	case CU_NODE_EVENT_RECORD:
+	case CU_NODE_WAIT_EVENT:
+		if (!handle_is(KIND_EVENT, *(const cu_event *)params))
+			return CU_INVALID_VALUE;
+		*work = work_event(type == CU_NODE_WAIT_EVENT ? WORK_WAIT : WORK_RECORD, ctx,
+				   *(const cu_event *)params);
+		return CU_SUCCESS;
+	case CU_NODE_BATCH_MEM_OP:
+		return batch_work(ctx, params, work);
+	case CU_NODE_EMPTY:
+		*work = work_new(WORK_EMPTY, NULL, 0);
+		return CU_SUCCESS;
+	case CU_NODE_SEMAS_SIGNAL:
+	case CU_NODE_SEMAS_WAIT:
+		return cpu_lacks("external semaphore nodes");
 	default:
-		return CU_NOT_SUPPORTED;
+		return CU_INVALID_VALUE;
 	}
 	if (result)
 		return result;
@@ -81,8 +95,8 @@ static cu_context context_of(const struct cu_kernel_params *params)
 	return params->ctx ? params->ctx : context_current();
 }
 
-static cu_result add(cu_graph_node *node, cu_graph graph, const cu_graph_node *deps, size_t n, int type,
-		     const void *params, cu_context ctx)
+cu_result node_add(cu_graph_node *node, cu_graph graph, const cu_graph_node *deps, const struct cux_edge_data *edges,
+		   size_t n, int type, const void *params, cu_context ctx)
 {
 	struct work *work;
 	cu_result result;
@@ -94,7 +108,13 @@ static cu_result add(cu_graph_node *node, cu_graph graph, const cu_graph_node *d
 	if (!context_ok(ctx))
 		return CUX_INVALID_CONTEXT;
 	result = node_work(ctx, type, params, &work);
-	return result ? result : graph_add(graph, deps, NULL, n, type, work, node);
+	return result ? result : graph_add(graph, deps, edges, n, type, work, node);
+}
+
+static cu_result add(cu_graph_node *node, cu_graph graph, const cu_graph_node *deps, size_t n, int type,
+		     const void *params, cu_context ctx)
+{
+	return node_add(node, graph, deps, NULL, n, type, params, ctx);
 }
 
 cu_result cuGraphAddKernelNode(cu_graph_node *node, cu_graph graph, const cu_graph_node *deps, size_t n,
@@ -145,20 +165,82 @@ cu_result cuGraphAddEmptyNode(cu_graph_node *node, cu_graph graph, const cu_grap
 	return graph_add(graph, deps, NULL, n, CU_NODE_EMPTY, work_new(WORK_EMPTY, NULL, 0), node);
 }
 
-cu_result cuGraphAddChildGraphNode(cu_graph_node *node, cu_graph graph, const cu_graph_node *deps, size_t n,
-				   cu_graph child)
+static cu_result add_child(cu_graph_node *node, cu_graph graph, const cu_graph_node *deps,
+			   const struct cux_edge_data *edges, size_t n, cu_graph child)
 {
 	cu_result result;
 
-	API(cuGraphAddChildGraphNode, NEED_INIT);
 	if (!node || !handle_is(KIND_GRAPH, child) || child == graph)
 		return CU_INVALID_VALUE;
-	result = graph_add(graph, deps, NULL, n, CU_NODE_GRAPH, work_new(WORK_EMPTY, NULL, 0), node);
+	if (!graph_can_clone(child))
+		return CU_NOT_SUPPORTED;
+	result = graph_add(graph, deps, edges, n, CU_NODE_GRAPH, work_new(WORK_EMPTY, NULL, 0), node);
 	if (result)
 		return result;
 	(*node)->child = graph_clone(child);
 	(*node)->child->embedded = true;
 	return CU_SUCCESS;
+}
+
+cu_result cuGraphAddChildGraphNode(cu_graph_node *node, cu_graph graph, const cu_graph_node *deps, size_t n,
+				   cu_graph child)
+{
+	API(cuGraphAddChildGraphNode, NEED_INIT);
+	return add_child(node, graph, deps, NULL, n, child);
+}
+
+/* Where the parameters of a type lie. */
+static const void *params_in(const struct cux_node_params *params)
+{
+	return params->type == CU_NODE_MEMCPY ? (const void *)&params->memcpy.copy : &params->reserved1;
+}
+
+static cu_context context_in(const struct cux_node_params *params)
+{
+	cu_context ctx = params->type == CU_NODE_MEMCPY         ? params->memcpy.ctx
+			 : params->type == CU_NODE_MEMSET       ? params->memset.ctx
+			 : params->type == CU_NODE_BATCH_MEM_OP ? params->batch.ctx
+								: NULL;
+
+	return ctx ? ctx : context_current();
+}
+
+static bool reserved_is_zero(const struct cux_node_params *params)
+{
+	return !params->reserved0[0] && !params->reserved0[1] && !params->reserved0[2] && !params->reserved2;
+}
+
+static cu_result add_any(cu_graph_node *node, cu_graph graph, const cu_graph_node *deps,
+			 const struct cux_edge_data *edges, size_t n, struct cux_node_params *params)
+{
+	if (!node || !params || !handle_is(KIND_GRAPH, graph) || !reserved_is_zero(params))
+		return CU_INVALID_VALUE;
+	switch (params->type) {
+	case CU_NODE_GRAPH:
+		return add_child(node, graph, deps, edges, n, params->child);
+	case CU_NODE_MEM_ALLOC:
+		return memory_node_add(node, graph, deps, edges, n, &params->alloc);
+	case CU_NODE_MEM_FREE:
+		return memory_node_free(node, graph, deps, edges, n, params->free);
+	case CU_NODE_CONDITIONAL:
+		return conditional_node_add(node, graph, deps, edges, n, &params->conditional);
+	default:
+		return node_add(node, graph, deps, edges, n, params->type, params_in(params), context_in(params));
+	}
+}
+
+cu_result cuGraphAddNode(cu_graph_node *node, cu_graph graph, const cu_graph_node *deps, size_t n,
+			 struct cux_node_params *params)
+{
+	API(cuGraphAddNode, NEED_CONTEXT);
+	return add_any(node, graph, deps, NULL, n, params);
+}
+
+cu_result cuGraphAddNode_v2(cu_graph_node *node, cu_graph graph, const cu_graph_node *deps,
+			    const struct cux_edge_data *edges, size_t n, struct cux_node_params *params)
+{
+	API(cuGraphAddNode_v2, NEED_CONTEXT);
+	return add_any(node, graph, deps, edges, n, params);
 }
 
 cu_result cuGraphChildGraphNodeGetGraph(cu_graph_node node, cu_graph *graph)
@@ -172,7 +254,7 @@ cu_result cuGraphChildGraphNodeGetGraph(cu_graph_node node, cu_graph *graph)
 
 /* ---- reading ---- */
 
-static bool is_node(cu_graph_node node, int type)
+bool is_node(cu_graph_node node, int type)
 {
 	return handle_is(KIND_NODE, node) && node->type == type;
 }
@@ -247,7 +329,7 @@ void node_set_work(cu_graph_node node, struct work *work)
 	node->work = work;
 }
 
-static cu_result set(cu_graph_node node, int type, const void *params)
+cu_result node_set(cu_graph_node node, int type, const void *params)
 {
 	struct work *work;
 	cu_result result;
@@ -260,6 +342,23 @@ static cu_result set(cu_graph_node node, int type, const void *params)
 	return result;
 }
 
+cu_result cuGraphNodeSetParams(cu_graph_node node, struct cux_node_params *params)
+{
+	API(cuGraphNodeSetParams, NEED_INIT);
+	if (!params || !reserved_is_zero(params))
+		return CU_INVALID_VALUE;
+	switch (params->type) {
+	case CU_NODE_GRAPH:
+	case CU_NODE_EMPTY:
+	case CU_NODE_MEM_ALLOC:
+	case CU_NODE_MEM_FREE:
+	case CU_NODE_CONDITIONAL:
+		return CU_INVALID_VALUE;
+	default:
+		return node_set(node, params->type, params_in(params));
+	}
+}
+
 cu_result cuGraphKernelNodeSetParams(cu_graph_node node, const struct cu_kernel_params_v1 *params)
 {
 	struct cu_kernel_params v2;
@@ -268,29 +367,70 @@ cu_result cuGraphKernelNodeSetParams(cu_graph_node node, const struct cu_kernel_
 	if (!params)
 		return CU_INVALID_VALUE;
 	kernel_params_v2(params, &v2);
-	return set(node, CU_NODE_KERNEL, &v2);
+	return node_set(node, CU_NODE_KERNEL, &v2);
 }
 
 cu_result cuGraphKernelNodeSetParams_v2(cu_graph_node node, const struct cu_kernel_params *params)
 {
 	API(cuGraphKernelNodeSetParams_v2, NEED_INIT);
-	return set(node, CU_NODE_KERNEL, params);
+	return node_set(node, CU_NODE_KERNEL, params);
 }
 
 cu_result cuGraphMemcpyNodeSetParams(cu_graph_node node, const struct cu_memcpy_params *params)
 {
 	API(cuGraphMemcpyNodeSetParams, NEED_INIT);
-	return set(node, CU_NODE_MEMCPY, params);
+	return node_set(node, CU_NODE_MEMCPY, params);
 }
 
 cu_result cuGraphMemsetNodeSetParams(cu_graph_node node, const struct cu_memset_params *params)
 {
 	API(cuGraphMemsetNodeSetParams, NEED_INIT);
-	return set(node, CU_NODE_MEMSET, params);
+	return node_set(node, CU_NODE_MEMSET, params);
 }
 
 cu_result cuGraphHostNodeSetParams(cu_graph_node node, const struct cux_host_params *params)
 {
 	API(cuGraphHostNodeSetParams, NEED_INIT);
-	return set(node, CU_NODE_HOST, params);
+	return node_set(node, CU_NODE_HOST, params);
+}
+
+/* ---- attributes of kernel nodes: kept and told, since they only steer where and when a kernel runs ---- */
+
+static bool attribute_ok(int attribute)
+{
+	switch (attribute) {
+	case CUX_ATTR_PROGRAMMATIC_EVENT:
+	case CUX_ATTR_COMPLETION_EVENT:
+	case CUX_ATTR_DEVICE_UPDATABLE:
+		return !cpu_lacks("launch attributes that name an event or make a node updatable from the device");
+	default:
+		return attribute > CUX_ATTR_IGNORE && attribute <= CUX_ATTR_CARVEOUT;
+	}
+}
+
+cu_result cuGraphKernelNodeGetAttribute(cu_graph_node node, int attribute, union cux_attribute_value *value)
+{
+	API(cuGraphKernelNodeGetAttribute, NEED_INIT);
+	if (!value || !is_node(node, CU_NODE_KERNEL) || !attribute_ok(attribute))
+		return CU_INVALID_VALUE;
+	*value = node->attribute[attribute];
+	return CU_SUCCESS;
+}
+
+cu_result cuGraphKernelNodeSetAttribute(cu_graph_node node, int attribute, const union cux_attribute_value *value)
+{
+	API(cuGraphKernelNodeSetAttribute, NEED_INIT);
+	if (!value || !is_node(node, CU_NODE_KERNEL) || !attribute_ok(attribute))
+		return CU_INVALID_VALUE;
+	node->attribute[attribute] = *value;
+	return CU_SUCCESS;
+}
+
+cu_result cuGraphKernelNodeCopyAttributes(cu_graph_node to, cu_graph_node from)
+{
+	API(cuGraphKernelNodeCopyAttributes, NEED_INIT);
+	if (!is_node(to, CU_NODE_KERNEL) || !is_node(from, CU_NODE_KERNEL))
+		return CU_INVALID_VALUE;
+	memcpy(to->attribute, from->attribute, sizeof(to->attribute));
+	return CU_SUCCESS;
 }

@@ -52,8 +52,8 @@ static cu_result look_up(const char *name, void **fn, int version, uint64_t flag
 				*status = CUX_PROC_TOO_NEW;
 			continue;
 		}
-		/* rows of a name stand in the order of their versions */
-		best = p;
+		if (!best || since(p, per_thread) >= since(best, per_thread))
+			best = p;
 		*status = CUX_PROC_FOUND;
 	}
 	if (best)

@@ -36,12 +36,17 @@ void work_put(struct work *work)
 {
 	if (--work->refs)
 		return;
-	if (work->kind == WORK_EVENT)
+	if (work->kind == WORK_EVENT || work->kind == WORK_RECORD || work->kind == WORK_WAIT)
 		event_put(work->event);
 	if (work->kind == WORK_PLAN)
 		plan_put(work->plan);
 	if (work->kind == WORK_ALLOC)
-		memory_release(work->ptr);
+		memory_release(work->alloc.ptr);
+	if (work->kind == WORK_CONDITIONAL) {
+		condition_put(work->conditional.condition);
+		for (unsigned i = 0; i < work->conditional.n; i++)
+			plan_put(work->conditional.body[i]);
+	}
 	free(work);
 }
 
@@ -60,6 +65,14 @@ int work_node_type(const struct work *work)
 		return CU_NODE_MEM_ALLOC;
 	case WORK_UNUSED:
 		return CU_NODE_MEM_FREE;
+	case WORK_RECORD:
+		return CU_NODE_EVENT_RECORD;
+	case WORK_WAIT:
+		return CU_NODE_WAIT_EVENT;
+	case WORK_BATCH:
+		return CU_NODE_BATCH_MEM_OP;
+	case WORK_CONDITIONAL:
+		return CU_NODE_CONDITIONAL;
 	default:
 		return CU_NODE_EMPTY;
 	}
@@ -215,7 +228,7 @@ static bool still_good(const struct work *work)
 	return good;
 }
 
-static void execute_plan(const struct plan *plan)
+void plan_execute(const struct plan *plan)
 {
 	for (size_t i = 0; i < plan->n && !atomic_load(&cpu_stopping); i++)
 		if (plan->item[i].enabled)
@@ -248,17 +261,31 @@ void work_execute(struct work *work, uint64_t sequence)
 		event_completed(work->event, sequence);
 		cpu_unlock();
 		break;
+	case WORK_RECORD: /* the launch has marked it */
+		cpu_lock();
+		event_completed(work->event, work->event->sequence);
+		cpu_unlock();
+		break;
 	case WORK_FREE:
 		cpu_lock();
 		memory_release(work->ptr);
 		cpu_unlock();
 		break;
 	case WORK_PLAN:
-		execute_plan(work->plan);
+		if (sequence) /* a launch, not a child graph in one */
+			conditions_reset(work->plan);
+		plan_execute(work->plan);
+		break;
+	case WORK_BATCH:
+		batch_execute(work);
+		break;
+	case WORK_CONDITIONAL:
+		conditional_execute(work);
 		break;
 	case WORK_EMPTY:
 	case WORK_ALLOC:
 	case WORK_UNUSED:
+	case WORK_WAIT: /* was seen to when the graph was launched */
 		break;
 	}
 }
