@@ -54,7 +54,8 @@ extern cu_deviceptr memory;
 extern const char conform_ptx[], toy_ptx[];
 void device_open(void);
 cu_result launch_store(cu_stream on, cu_deviceptr at, uint32_t value);
-uint32_t peek(cu_deviceptr at);
+uint32_t peek(cu_deviceptr at); /* waits for all that is under way */
+void wipe(void);                /* all of `memory` is 0 */
 struct cu_kernel_params store_params(cu_deviceptr *at, uint32_t *value, void **params); /* params: two pointers */
 void in_thread(void (*fn)(void *argument), void *argument);                             /* with ctx current there */
 

@@ -11,6 +11,13 @@ cu_function store, add, wide;
 cu_stream stream;
 cu_deviceptr memory;
 
+/* A memset is not over when the call returns, and the stream does not wait for it. */
+void wipe(void)
+{
+	NEED(cuMemsetD8_v2, memory, 0, MEMORY_BYTES);
+	NEED(cuCtxSynchronize, );
+}
+
 void device_open(void)
 {
 	cu_module module;
@@ -27,8 +34,7 @@ void device_open(void)
 	NEED(cuFuncLoad, add);
 	NEED(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
 	NEED(cuMemAlloc_v2, &memory, MEMORY_BYTES);
-	NEED(cuMemsetD8_v2, memory, 0, MEMORY_BYTES);
-	NEED(cuCtxSynchronize, );
+	wipe();
 }
 
 cu_result launch_store(cu_stream on, cu_deviceptr at, uint32_t value)

@@ -400,7 +400,7 @@ void group_execs(void)
 	T("off", cuGraphNodeSetEnabled, exec, node[0], 0);
 	NEED(cuGraphNodeGetEnabled, exec, node[0], &enabled);
 	see("enabled", enabled);
-	NEED(cuMemsetD8_v2, memory, 0, MEMORY_BYTES);
+	wipe();
 	T("one node off", cuGraphLaunch, exec, stream);
 	see("stored", peek(memory));
 	see("second", peek(memory + 1024));

@@ -210,7 +210,7 @@ static void conditional(const char *what, int type, unsigned bodies, unsigned va
 	for (unsigned i = 0; i < bodies; i++)
 		for (unsigned times = 0; times <= i; times++)
 			add_one(c.conditional.body[i], NULL, 0, &n);
-	NEED(cuMemsetD8_v2, memory, 0, 64);
+	wipe();
 	if (T(what, cuGraphInstantiateWithFlags, &exec, graph, 0))
 		return;
 	T(what, cuGraphLaunch, exec, stream);
@@ -240,7 +240,7 @@ static void loop(cu_function count_down)
 	add_one(c.conditional.body[0], NULL, 0, &n);
 	if (T("that sets a handle", cuGraphAddKernelNode_v2, &n, c.conditional.body[0], &n, 1, &p))
 		return; /* the loop would have no end */
-	NEED(cuMemsetD8_v2, memory, 0, 64);
+	wipe();
 	NEED(cuMemsetD32_v2, counter, 5, 1);
 	NEED(cuCtxSynchronize, );
 	T("a loop", cuGraphInstantiateWithFlags, &exec, graph, 0);

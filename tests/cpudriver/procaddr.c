@@ -33,19 +33,29 @@ static int since(const struct procedure *p, bool per_thread)
 	return p->version;
 }
 
+static bool has_per_thread_form(const char *name)
+{
+	for (size_t i = 0; i < sizeof(procedures) / sizeof(procedures[0]); i++)
+		if (!strcmp(procedures[i].name, name) && procedures[i].legacy != procedures[i].per_thread)
+			return true;
+	return false;
+}
+
 static cu_result look_up(const char *name, void **fn, int version, uint64_t flags, int *status)
 {
 	const struct procedure *best = NULL;
-	bool per_thread = flags & CUX_PROC_PER_THREAD;
+	bool per_thread = flags & CUX_PROC_PER_THREAD, paired;
 
 	if (!name || !fn || flags > 3 || flags == 3 || version < 0)
 		return CU_INVALID_VALUE;
 	*fn = NULL;
 	*status = CUX_PROC_UNKNOWN;
+	/* where a name has per-thread forms, its older versions without one are no answer to who asks for one */
+	paired = per_thread && has_per_thread_form(name);
 	for (size_t i = 0; i < sizeof(procedures) / sizeof(procedures[0]); i++) {
 		const struct procedure *p = &procedures[i];
 
-		if (strcmp(p->name, name))
+		if (strcmp(p->name, name) || (paired && p->legacy == p->per_thread))
 			continue;
 		if (since(p, per_thread) > version) {
 			if (!best)

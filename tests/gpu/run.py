@@ -23,6 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 CHECKS = {
     "fingerprint_check": (["tests/gpu/fingerprint_check.py"], 180),
     "fingerprint_bench": (["tests/gpu/fingerprint_bench.py"], 180),  # a measurement against a bar: only when asked for
+    "conform": (["tests/gpu/conform_run.py"], 300),
     "toy_cases": (["tests/gpu/toy/run.py"], 240),
     "torch_cases": (["tests/gpu/torch_run.py"], 240),
     "race": (["tests/gpu/race/run.py"], 120),

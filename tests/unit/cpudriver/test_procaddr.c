@@ -83,12 +83,14 @@ static void test_answers(void **state)
 	OK(cuGetProcAddress_v2("cuInit", &(void *) { 0 }, 13000, 0, NULL));
 }
 
-/* What is not implemented does not exist. */
-static void test_absent(void **state)
+/* What is not implemented exists, and refuses. */
+static void test_missing(void **state)
 {
 	(void)state;
-	assert_null(dlsym(RTLD_DEFAULT, "cuMulticastCreate"));
-	assert_non_null(dlsym(RTLD_DEFAULT, "cuGreenCtxDestroy"));
+	assert_null(dlsym(RTLD_DEFAULT, "cuNoSuchThing"));
+	assert_ptr_equal(dlsym(RTLD_DEFAULT, "cuMulticastCreate"), (void *)cuMulticastCreate);
+	assert_int_equal(cuMulticastCreate(), CU_NOT_SUPPORTED);
+	assert_int_equal(cuIpcCloseMemHandle(0), CU_NOT_SUPPORTED);
 }
 
 static cu_result load(const char *text)
@@ -284,7 +286,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_answers),
-		cmocka_unit_test(test_absent),
+		cmocka_unit_test(test_missing),
 		cmocka_unit_test(test_modules),
 		cmocka_unit_test(test_bad_launches),
 		cmocka_unit_test(test_errors_have_names),
