@@ -117,6 +117,7 @@ static void broken_by(cu_graph_exec exec)
 
 static void to_graph(void)
 {
+	const struct cux_edge_data plain = { 0 };
 	cu_graph mine = NULL, got = NULL;
 	cu_graph_node node = NULL;
 	size_t n = 0;
@@ -132,6 +133,11 @@ static void to_graph(void)
 	see("the same graph", got == mine);
 	NEED(cuGraphGetNodes, mine, NULL, &n);
 	see("nodes", (long long)n);
+	NEED(cuGraphGetEdges, mine, NULL, NULL, &n);
+	see("edges", (long long)n);
+	T("", cuStreamBeginCaptureToGraph_ptsz, s, mine, &node, &plain, 1, CU_MODE_RELAXED);
+	NEED(cuMemsetD8Async, memory, 1, 8, s);
+	T("to a graph, per thread form", cuStreamEndCapture_ptsz, s, &got);
 	NEED(cuGraphGetEdges, mine, NULL, NULL, &n);
 	see("edges", (long long)n);
 	NEED(cuGraphDestroy, mine);
@@ -165,6 +171,8 @@ void group_capture(void)
 	T("first form", cuStreamBeginCapture, s);
 	end("of the first form");
 	NEED(cuStreamCreate, &s, CU_STREAM_NON_BLOCKING);
+	T("", cuStreamBeginCapture_ptsz, s);
+	T("per thread, first form", cuStreamEndCapture_ptsz, s, &graph);
 	T("", cuStreamBeginCapture_v2_ptsz, s, CU_MODE_GLOBAL);
 	T("per thread form", cuStreamEndCapture_ptsz, s, &graph);
 	NEED(cuStreamDestroy_v2, s);

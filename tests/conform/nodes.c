@@ -311,7 +311,7 @@ void group_conditional_nodes(void)
 void group_other_nodes(void)
 {
 	cu_graph graph = NULL;
-	cu_graph_node node = NULL, kernel = NULL, second = NULL;
+	cu_graph_node node = NULL, empty = NULL, kernel = NULL, second = NULL;
 	cu_graph_exec exec = NULL;
 	struct cux_node_params any;
 	union cux_attribute_value value = { .number = -3 };
@@ -327,8 +327,8 @@ void group_other_nodes(void)
 	T("no params", cuGraphExecExternalSemaphoresWaitNodeSetParams, exec, kernel, NULL);
 	T("no params", cuGraphAddNode, &node, graph, NULL, 0, NULL);
 	any = (struct cux_node_params) { .type = CU_NODE_EMPTY };
-	T("empty", cuGraphAddNode, &node, graph, &second, 1, &any);
-	see_type(node);
+	T("empty", cuGraphAddNode, &empty, graph, &second, 1, &any);
+	see_type(empty);
 	any = (struct cux_node_params) { .type = 99 };
 	T("type 99", cuGraphAddNode, &node, graph, NULL, 0, &any);
 	any = (struct cux_node_params) { .type = CU_NODE_KERNEL };
@@ -344,7 +344,7 @@ void group_other_nodes(void)
 	T("priority", cuGraphKernelNodeGetAttribute, kernel, CUX_ATTR_PRIORITY, &value);
 	see("value", value.number);
 	T("no such attribute", cuGraphKernelNodeGetAttribute, kernel, 99, &value);
-	T("of an empty node", cuGraphKernelNodeGetAttribute, node, CUX_ATTR_PRIORITY, &value);
+	T("of an empty node", cuGraphKernelNodeGetAttribute, empty, CUX_ATTR_PRIORITY, &value);
 	T("", cuGraphKernelNodeCopyAttributes, second, kernel);
 	value.number = 99;
 	T("copied", cuGraphKernelNodeGetAttribute, second, CUX_ATTR_PRIORITY, &value);

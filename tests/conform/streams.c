@@ -60,6 +60,26 @@ static struct cux_launch_attribute attribute(int id, int value)
 	return (struct cux_launch_attribute) { .id = id, .value = { .number = value } };
 }
 
+/* The edge behind a launch with programmatic serialization tells of it. */
+static void programmatic_in_capture(const struct cux_launch_config *config, void **params)
+{
+	cu_graph graph = NULL;
+	cu_graph_node from[4], to[4];
+	struct cux_edge_data data[4] = { { 0 } };
+	size_t n = 4;
+
+	NEED(cuStreamBeginCapture_v2, stream, CU_MODE_RELAXED);
+	T("first in a capture", cuLaunchKernelEx, config, add, params, NULL);
+	T("second in a capture", cuLaunchKernelEx, config, add, params, NULL);
+	NEED(cuStreamEndCapture, stream, &graph);
+	T("captured, programmatic", cuGraphGetEdges_v2, graph, from, to, data, &n);
+	see("n", (long long)n);
+	see("type", data[0].type);
+	see("from port", data[0].from_port);
+	see("to port", data[0].to_port);
+	NEED(cuGraphDestroy, graph);
+}
+
 void group_attributes(void)
 {
 	uint32_t value = 1;
@@ -99,6 +119,7 @@ void group_attributes(void)
 	a[1] = attribute(CUX_ATTR_PROGRAMMATIC, 1);
 	config.n_attributes = 2;
 	T("two", cuLaunchKernelEx, &config, add, params, NULL);
+	programmatic_in_capture(&config, params);
 	config.stream = NULL;
 	T("per thread", cuLaunchKernelEx_ptsz, &config, add, params, NULL);
 	T("after all", cuCtxSynchronize, );

@@ -104,6 +104,7 @@
 	X(cuMemHostUnregister, cuMemHostUnregister, 4000, (void *ptr)) \
 	X(cuMemHostGetDevicePointer_v2, cuMemHostGetDevicePointer, 3020, (cu_deviceptr *device, void *host, unsigned flags)) \
 	X(cuPointerGetAttribute, cuPointerGetAttribute, 4000, (void *value, int attribute, cu_deviceptr ptr)) \
+	X(cuIpcCloseMemHandle, cuIpcCloseMemHandle, 4010, (cu_deviceptr ptr)) \
 	X(cuMemAddressReserve, cuMemAddressReserve, 10020, (cu_deviceptr *ptr, size_t bytes, size_t alignment, cu_deviceptr hint, unsigned long long flags)) \
 	X(cuMemAddressFree, cuMemAddressFree, 10020, (cu_deviceptr ptr, size_t bytes)) \
 	X(cuMemCreate, cuMemCreate, 10020, (cux_mem_handle *handle, size_t bytes, const struct cux_mem_prop *prop, unsigned long long flags)) \

@@ -308,6 +308,14 @@ cu_result cuMemFreeAsync_ptsz(cu_deviceptr ptr, cu_stream stream)
 	return free_async(ptr, stream, true);
 }
 
+/* cuIpcOpenMemHandle is not implemented: nothing is open. */
+cu_result cuIpcCloseMemHandle(cu_deviceptr ptr)
+{
+	API(cuIpcCloseMemHandle, NEED_CONTEXT);
+	(void)ptr;
+	return CU_INVALID_VALUE;
+}
+
 /* ---- pinned host memory ---- */
 
 static cu_result alloc_host(void **ptr, size_t bytes, unsigned flags)

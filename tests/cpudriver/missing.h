@@ -105,7 +105,6 @@
 	X(cuGreenCtxWaitEvent, cuGreenCtxWaitEvent, 12040, (void)) \
 	X(cuImportExternalMemory, cuImportExternalMemory, 10000, (void)) \
 	X(cuImportExternalSemaphore, cuImportExternalSemaphore, 10000, (void)) \
-	X(cuIpcCloseMemHandle, cuIpcCloseMemHandle, 4010, (cu_deviceptr ptr)) \
 	X(cuIpcGetEventHandle, cuIpcGetEventHandle, 4010, (void)) \
 	X(cuIpcGetMemHandle, cuIpcGetMemHandle, 4010, (void)) \
 	X(cuIpcOpenEventHandle, cuIpcOpenEventHandle, 4010, (void)) \

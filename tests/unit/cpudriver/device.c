@@ -19,11 +19,12 @@ const char kernels_ptx[] = "// the kernels of kernels.c\n"
 			   ".visible .entry append(.param .u64 a, .param .u32 b) { ret; }\n"
 			   ".visible .entry hold(.param .u64 a)\n{\n\tret;\n}\n"
 			   ".entry record(.param .u8 a, .param .align 8 .b8 b[14], .param .u64 c) { ret; }\n"
+			   ".visible .entry count_down(.param .u64 a, .param .u64 b) { ret; }\n"
 			   ".visible .entry nothing() { ret; }\n"
 			   ".visible .entry no_parameters\n{ ret; }\n";
 
 cu_context context;
-cu_function axpy, append, hold, record;
+cu_function axpy, append, hold, record, count_down;
 
 /* The kernels lie beside the program. */
 static void name_kernels(void)
@@ -54,6 +55,7 @@ int device_setup(void **state)
 	OK(cuModuleGetFunction(&append, module, "append"));
 	OK(cuModuleGetFunction(&hold, module, "hold"));
 	OK(cuModuleGetFunction(&record, module, "record"));
+	OK(cuModuleGetFunction(&count_down, module, "count_down"));
 	return 0;
 }
 

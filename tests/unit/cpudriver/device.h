@@ -20,7 +20,7 @@
 
 extern const char kernels_ptx[];
 extern cu_context context;
-extern cu_function axpy, append, hold, record;
+extern cu_function axpy, append, hold, record, count_down;
 
 int device_setup(void **state);
 int device_teardown(void **state);

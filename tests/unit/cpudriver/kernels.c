@@ -69,3 +69,11 @@ CPU_KERNEL(record)
 	out[4] = launch->grid[1];
 	out[5] = launch->shared_bytes;
 }
+
+/* count_down(u64 handle, u64 counter): --*counter, and the conditional handle is set while that is not 0 */
+CPU_KERNEL(count_down)
+{
+	uint32_t left = --*(uint32_t *)(uintptr_t)u64(params[1]);
+
+	launch->set_conditional(u64(params[0]), left != 0);
+}

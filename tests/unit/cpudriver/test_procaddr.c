@@ -90,7 +90,7 @@ static void test_missing(void **state)
 	assert_null(dlsym(RTLD_DEFAULT, "cuNoSuchThing"));
 	assert_ptr_equal(dlsym(RTLD_DEFAULT, "cuMulticastCreate"), (void *)cuMulticastCreate);
 	assert_int_equal(cuMulticastCreate(), CU_NOT_SUPPORTED);
-	assert_int_equal(cuIpcCloseMemHandle(0), CU_NOT_SUPPORTED);
+	assert_int_equal(cuGraphAddExternalSemaphoresWaitNode(NULL, NULL, NULL, 0, NULL), CU_NOT_SUPPORTED);
 }
 
 static cu_result load(const char *text)
