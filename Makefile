@@ -52,11 +52,25 @@ $(LIB): $(LIB_O)
 
 # ---- slotprobe: the collector ----
 CMD_C := $(wildcard collector/*.c collector/*/*.c)
-CMD_O := $(CMD_C:%.c=$(BUILD)/cmd/%.o)
+CMD_S := $(wildcard collector/*/*.S)
+CMD_O := $(CMD_C:%.c=$(BUILD)/cmd/%.o) $(CMD_S:%.S=$(BUILD)/cmd/%.o)
 
 $(BUILD)/cmd/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -Icollector -c $< -o $@
+
+$(BUILD)/cmd/%.o: %.S
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) $(CPPFLAGS_ASSETS) -MMD -MP -c $< -o $@
+
+# The HTML page's own policy names its style and script by their digests.
+HTML_SOURCES := $(wildcard collector/print/html/page.*)
+HTML_DIGESTS := $(patsubst collector/print/html/%,$(BUILD)/cmd/%.sha256,$(filter-out %.html,$(HTML_SOURCES)))
+CPPFLAGS_ASSETS = -DHTML_STYLE_DIGEST='"$(BUILD)/cmd/page.css.sha256"' -DHTML_SCRIPT_DIGEST='"$(BUILD)/cmd/page.js.sha256"'
+$(BUILD)/cmd/collector/print/html_assets.o: $(HTML_SOURCES) $(HTML_DIGESTS)
+$(BUILD)/cmd/%.sha256: collector/print/html/%
+	@mkdir -p $(@D)
+	env printf "$$(sha256sum $< | cut -c1-64 | sed 's/../\\x&/g')" | base64 -w0 >$@
 
 $(CMD): $(CMD_O)
 	$(CC) $(OPT) -o $@ $(CMD_O) $(LDFLAGS) -ljansson -llz4 -lm

@@ -287,9 +287,10 @@ static int options_finish(struct options *o)
 	if (options_given(o, "json") && format && strcmp(format, "json"))
 		return options_usage(o->verb, "--json and --format %s contradict each other", format);
 	o->json = options_given(o, "json") || (format && !strcmp(format, "json"));
+	o->html = format && !strcmp(format, "html");
 	o->color = color_wanted(o);
-	/* Whoever stops reading text, as head does, ends us as it ends any command. JSON and files must be whole. */
-	if (o->verb != VERB_record && !o->json && !options_given(o, "output"))
+	/* Whoever stops reading text, as head does, ends us as it ends any command. JSON, pages and files must be whole. */
+	if (o->verb != VERB_record && !o->json && !o->html && !options_given(o, "output"))
 		signal(SIGPIPE, SIG_DFL);
 	return -1;
 }

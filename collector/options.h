@@ -68,12 +68,11 @@ enum option_kind {
 	X(V(diff), "third", 0, OPTION_TEXT, false, "C", NULL, NULL,                                                    \
 	  "a third arm that tells capture from padding (not built yet)")                                               \
 	X(V(selftest), "driver", 0, OPTION_CHOICE, false, "WHICH", "auto/cuda/cpu", "auto", "driver to test on")       \
-	X(V(report), "format", 0, OPTION_CHOICE, false, "FORMAT", "text/json/html", "text",                            \
-	  "output format (html is not built yet)")                                                                     \
-	X(V(check) | V(diff) | V(verify) | V(status) | V(ctl) | V(selftest) | V(doctor), "format", 0, OPTION_CHOICE,   \
-	  false, "FORMAT", "text/json", "text", "output format")                                                       \
-	X(V(export), "format", 0, OPTION_CHOICE, false, "FORMAT", "jsonl/csv/perfetto", NULL,                          \
-	  "output format (perfetto is not built yet)")                                                                 \
+	X(V(report) | V(check) | V(diff), "format", 0, OPTION_CHOICE, false, "FORMAT", "text/json/html", "text",       \
+	  "output format")                                                                                             \
+	X(V(verify) | V(status) | V(ctl) | V(selftest) | V(doctor), "format", 0, OPTION_CHOICE, false, "FORMAT",       \
+	  "text/json", "text", "output format")                                                                        \
+	X(V(export), "format", 0, OPTION_CHOICE, false, "FORMAT", "jsonl/csv/perfetto", NULL, "output format")         \
 	X(V(report) | V(check) | V(diff) | V(verify) | V(status) | V(ctl) | V(selftest) | V(doctor), "json", 0,        \
 	  OPTION_FLAG, false, NULL, NULL, NULL, "the same as --format json")                                           \
 	X(V(report) | V(check) | V(diff) | V(verify) | V(export), "output", 'o', OPTION_TEXT, false, "FILE", NULL,     \
@@ -106,6 +105,7 @@ struct options {
 	char **operands; /* argv from the first operand on, for a verb that takes a command; else a list of the operands */
 	int n_operands;
 	bool json;  /* --json or --format json */
+	bool html;  /* --format html */
 	bool color; /* stdout takes colour; with -o FILE only when it was forced */
 };
 

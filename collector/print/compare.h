@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * compare.h: printers of diff, check and report, each as text and as JSON, and what they share.
+ * compare.h: printers of diff, check and report, each as text, as JSON and as an HTML page, and what they share.
  */
 #ifndef PRINT_COMPARE_H
 #define PRINT_COMPARE_H
@@ -11,9 +11,12 @@
 
 void diff_print_text(FILE *f, const struct diff *diff, bool color);
 json_t *diff_json(const struct diff *diff);
+/* html.c; 0, or -1 with *err set: the page is not whole. */
+int diff_print_html(FILE *f, const struct diff *diff, struct error *err);
 
 void check_print_text(FILE *f, const struct check *check, bool color);
 json_t *check_json(const struct check *check);
+int check_print_html(FILE *f, const struct check *check, struct error *err);
 
 struct report {
 	struct model model;
@@ -22,6 +25,7 @@ struct report {
 };
 void report_print_text(FILE *f, const struct report *report, bool color);
 json_t *report_json(const struct report *report);
+int report_print_html(FILE *f, const struct report *report, struct error *err);
 
 /* ---- shared ---- */
 

@@ -9,6 +9,7 @@
 static int write_out(const struct check *check, const struct options *o, struct error *err)
 {
 	struct output output;
+	int failed = 0;
 
 	if (output_open(&output, options_text(o, "output"), err))
 		return -1;
@@ -17,10 +18,12 @@ static int write_out(const struct check *check, const struct options *o, struct 
 
 		json_print(output.f, json);
 		json_decref(json);
+	} else if (o->html) {
+		failed = check_print_html(output.f, check, err);
 	} else {
 		check_print_text(output.f, check, o->color);
 	}
-	return output_close(&output, err);
+	return output_close(&output, failed ? NULL : err) || failed ? -1 : 0;
 }
 
 int cmd_check(int argc, char **argv)

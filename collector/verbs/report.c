@@ -12,6 +12,7 @@
 static int write_out(const struct report *report, const struct options *o, struct error *err)
 {
 	struct output output;
+	int failed = 0;
 
 	if (output_open(&output, options_text(o, "output"), err))
 		return -1;
@@ -20,10 +21,12 @@ static int write_out(const struct report *report, const struct options *o, struc
 
 		json_print(output.f, json);
 		json_decref(json);
+	} else if (o->html) {
+		failed = report_print_html(output.f, report, err);
 	} else {
 		report_print_text(output.f, report, o->color);
 	}
-	return output_close(&output, err);
+	return output_close(&output, failed ? NULL : err) || failed ? -1 : 0;
 }
 
 static int show(const struct options *o, struct error *err)
@@ -56,14 +59,10 @@ int cmd_report(int argc, char **argv)
 
 	if (status >= 0)
 		return status;
-	if (strcmp(options_text(&o, "format"), "html") == 0 && !o.json) {
-		status = options_usage(VERB_report, "--format html is not built yet");
-	} else {
-		err.text[0] = 0;
-		status = show(&o, &err);
-		if (err.text[0])
-			complain("report", "%s", err.text);
-	}
+	err.text[0] = 0;
+	status = show(&o, &err);
+	if (err.text[0])
+		complain("report", "%s", err.text);
 	options_free(&o);
 	return status;
 }
