@@ -6,7 +6,7 @@ set -u
 
 demo="gcc make libc6-dev liblz4-dev libjansson-dev libunwind8"
 check="$demo g++ libcmocka-dev python3 python3-pytest python3-jsonschema clang clang-format clang-tidy cppcheck shellcheck
-	pyflakes3 binutils"
+	pyflakes3 binutils python3-pip python3-html5lib python3-selenium chromium chromium-driver"
 
 case "${1:-}" in
 demo) wanted=$demo ;;
@@ -26,7 +26,27 @@ for package in $wanted; do
 	state=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)
 	[ "$state" = installed ] || missing="$missing $package"
 done
-[ -z "$missing" ] && exit 0
+
+# Libraries from PyPI go into a folder of the build: no environment is touched. A list that was changed makes it anew.
+pytools() {
+	list=$(dirname "$0")/requirements.txt into=$(dirname "$0")/../build/pytools
+	cmp -s "$list" "$into/requirements.txt" && return 0
+	echo "slotprobe: fetching $(grep -c == "$list") packages from PyPI into build/pytools" >&2
+	rm -rf "$into"
+	python3 -m pip install -q --disable-pip-version-check --root-user-action ignore --no-deps --target "$into" -r "$list" >&2 ||
+		return 1
+	cp "$list" "$into/requirements.txt"
+}
+finish() {
+	[ "$1" = demo ] && exit 0
+	pytools || {
+		echo "slotprobe: could not fetch what tests/requirements.txt lists" >&2
+		exit 1
+	}
+	exit 0
+}
+
+[ -z "$missing" ] && finish "$1"
 if [ "$(id -u)" -ne 0 ]; then
 	echo "slotprobe: packages are missing; type: sudo apt-get install -y$missing" >&2
 	exit 1
@@ -38,7 +58,7 @@ trap 'rm -f "$log"' EXIT
 if DEBIAN_FRONTEND=noninteractive apt-get install -y -q $missing >"$log" 2>&1 ||
 	{ apt-get update -q >>"$log" 2>&1 &&
 		DEBIAN_FRONTEND=noninteractive apt-get install -y -q $missing >>"$log" 2>&1; }; then
-	exit 0
+	finish "$1"
 fi
 tail -n 5 "$log" >&2
 echo "slotprobe: could not install; type: apt-get update && apt-get install -y$missing" >&2

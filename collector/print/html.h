@@ -15,7 +15,7 @@
 #define HTML_LANES_MAX  1000u  /* slots in the map, the timeline and the traces */
 #define HTML_SLOTS_MAX  20000u /* slots in the table */
 #define HTML_STATIC_MAX 100u   /* rows of a table that is there without the script */
-#define HTML_CELLS      150000u
+#define HTML_CELLS      100000u
 #define HTML_PLANES_MAX 512u /* columns of the map */
 
 /* One slot, as the drawings see it. */

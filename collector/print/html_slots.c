@@ -213,7 +213,7 @@ void html_slots(FILE *f, const struct html_page *page)
 	size_t n_heads = page->diff ? sizeof heads_diff / sizeof heads_diff[0] : sizeof heads_one / sizeof heads_one[0];
 	uint64_t n;
 
-	fputs("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Slots\"><table "
+	fputs("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Table of slots\"><table "
 	      "id=\"slots-table\"><thead><tr>",
 	      f);
 	for (size_t i = 0; i < n_heads; i++) {

@@ -2,6 +2,7 @@
  *
  * record_json.c: one table of the fields of every record type, and what turns a record into JSON by it.
  */
+#include <math.h>
 #include <string.h>
 
 #include "print/print.h"
@@ -29,13 +30,15 @@ struct field {
 	const char *name;
 };
 
-#define F(type, structure, member, kind)                                                                               \
+#define N(type, structure, member, kind, name)                                                                         \
 	{                                                                                                              \
 		LOG_##type, offsetof(struct structure, member), sizeof(((struct structure *)0)->member), FIELD_##kind, \
-			#member                                                                                        \
+			name                                                                                           \
 	}
+#define F(type, structure, member, kind) N(type, structure, member, kind, #member)
 
-/* Every field that says something, in the order of the format; lengths and counts of the variable parts follow from them. */
+/* Every field that says something, in the order of the format; lengths and counts of the variable parts follow from them. One name
+ * has one type wherever it stands, and what can be any 64 bits is a hex string: so that tables can be made of the lines. */
 static const struct field fields[] = {
 	F(PROCESS, log_process, pid, U64),
 	F(PROCESS, log_process, ppid, U64),
@@ -108,7 +111,7 @@ static const struct field fields[] = {
 	F(FINGERPRINT, log_fingerprint, rollup, HEX),
 	F(STEP, log_step, t_ns, U64),
 	F(STEP, log_step, number, U64),
-	F(STEP, log_step, value, U64),
+	F(STEP, log_step, value, HEX),
 	F(STEP, log_step, batch, I32),
 	F(STEP, log_step, padded, I32),
 	F(STEP, log_step, mode, U32),
@@ -158,7 +161,7 @@ static const struct field fields[] = {
 	F(CALLSITE, log_callsite, callsite, U32),
 	F(CONTROL, log_control, t_ns, U64),
 	F(CONTROL, log_control, what, U32),
-	F(CONTROL, log_control, value, U32),
+	N(CONTROL, log_control, value, U32, "setting"),
 	F(CONTROL, log_control, label, TEXT),
 	F(DISK_STOP, log_disk_stop, t_ns, U64),
 	F(DISK_STOP, log_disk_stop, free_bytes, U64),
@@ -167,7 +170,7 @@ static const struct field fields[] = {
 	F(DISK_STOP, log_disk_stop, error, I32),
 	F(UNROUTED, log_unrouted, t_ns, U64),
 	F(UNROUTED, log_unrouted, version, I32),
-	F(UNROUTED, log_unrouted, flags, HEX),
+	N(UNROUTED, log_unrouted, flags, HEX, "lookup_flags"),
 	F(UNROUTED, log_unrouted, name, TEXT),
 	F(END, log_end, t_ns, U64),
 	F(END, log_end, t_real_ns, U64),
@@ -238,6 +241,16 @@ static json_t *field_json(const struct field *field, const char *at)
 
 /* ---- variable parts; log_next has checked their counts against the record's size ---- */
 
+/* As Spark's and DuckDB's readers take them for doubles. */
+static json_t *real_json(double value)
+{
+	if (isnan(value))
+		return json_string("NaN");
+	if (isinf(value))
+		return json_string(value > 0 ? "Infinity" : "-Infinity");
+	return json_real(value);
+}
+
 static json_t *planes_json(const struct log_fingerprint *f)
 {
 	json_t *array = json_array();
@@ -249,9 +262,9 @@ static json_t *planes_json(const struct log_fingerprint *f)
 		for (int s = 0; s < LOG_SAMPLES; s++)
 			json_array_append_new(samples, json_hex(p->sample[s]));
 		json_array_append_new(array,
-				      json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "absmax", json_number(p->absmax),
-						"l2", json_number(p->l2), "nan", json_count(p->nan), "inf",
-						json_count(p->inf), "hash", json_hex(p->hash), "samples", samples));
+				      json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "absmax", real_json(p->absmax), "l2",
+						real_json(p->l2), "nan", json_count(p->nan), "inf", json_count(p->inf),
+						"hash", json_hex(p->hash), "samples", samples));
 	}
 	return array;
 }

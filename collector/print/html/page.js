@@ -5,7 +5,8 @@
 	const data = JSON.parse(document.getElementById("data").textContent);
 	const two = data.runs.length === 2;
 	const $ = (id) => document.getElementById(id);
-	const color = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+	let colors = {};
+	const color = (name) => colors[name] = colors[name] || getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
 	const amount = (n, one) => n + " " + one + (n === 1 ? "" : "s");
 	let chosen = Math.max(0, data.verdicts.findIndex((v) => v === "differs"));
 	document.documentElement.classList.add("js");
@@ -135,7 +136,7 @@
 			const high = n / most * (STRIP - 6);
 			pen.fillRect(LEFT + bin * w, top + STRIP - 2 - high, Math.max(w - 0.5, 1), high);
 		});
-		const colors = [color(run ? "b" : "a"), color("restore"), color("other")];
+		const marks = [color(run ? "b" : "a"), color("restore"), color("other")];
 		t.lanes.forEach((cells, lane) => {
 			const y = top + STRIP + lane * line.height;
 			if (line.height > 8) {
@@ -146,7 +147,7 @@
 				for (let kind = 2; kind >= 0; kind--) {
 					if (!cells[i + 1 + kind])
 						continue;
-					pen.fillStyle = colors[kind];
+					pen.fillStyle = marks[kind];
 					pen.fillRect(LEFT + cells[i] * w, y + 1, Math.max(w, 2), line.height - 2);
 					if (kind === 2 && line.height > 6)
 						pen.clearRect(LEFT + cells[i] * w - 1, y + 1, Math.max(w, 2) + 2, (line.height - 2) / 2);
@@ -247,11 +248,17 @@
 		return row;
 	}
 
+	// Numbers by value, texts with the numbers in them by value.
+	function compare(a, b) {
+		const x = Number(a || NaN), y = Number(b || NaN);
+		return Number.isNaN(x) || Number.isNaN(y) ? a.localeCompare(b, "en", { numeric: true }) : x - y;
+	}
+
 	function drawSlots() {
 		const words = $("slots-filter").value.toLowerCase().split(/\s+/).filter(Boolean);
 		let rows = data.slots.filter((_, i) => words.every((word) => texts[i].includes(word)));
 		if (order.column >= 0)
-			rows = rows.slice().sort((a, b) => (order.up ? 1 : -1) * a[order.column].localeCompare(b[order.column], "en", { numeric: true }));
+			rows = rows.slice().sort((a, b) => (order.up ? 1 : -1) * compare(a[order.column], b[order.column]));
 		table.tBodies[0].replaceChildren(...rows.slice(0, SHOWN).map(slotRow));
 		$("slots-shown").textContent = rows.length > SHOWN ? "The first " + SHOWN + " of " + rows.length + " matching slots; " + data.slots_all + " in all."
 			: amount(rows.length, "slot") + " of " + data.slots_all + " shown.";
@@ -271,6 +278,7 @@
 	}
 
 	function draw() {
+		colors = {}; // light or dark
 		drawMap();
 		drawTimeline();
 		drawTrace();
