@@ -8,6 +8,7 @@
 
 #include "options.h"
 #include "print/print.h"
+#include "reasons.h"
 
 /* "-o, --output FILE" */
 static void option_left(const struct option_row *row, char *out, size_t size)
@@ -49,9 +50,25 @@ static json_t *dump_option(const struct option_row *row)
 			 row->help);
 }
 
+/* For docs/errors.md. */
+static json_t *dump_reasons(void)
+{
+	static const char *const name[] = {
+		[REASON_INVALID] = "invalid", [REASON_BROKEN] = "broken", [REASON_UNPROVEN] = "unproven"
+	};
+	json_t *reasons = json_array();
+
+	for (int i = 0; i < REASON_COUNT; i++)
+		json_array_append_new(reasons, json_pack("{s:s, s:s, s:s, s:s}", "code", reason_rows[i].code, "class",
+							 name[reason_rows[i].class], "text", reason_rows[i].text,
+							 "remedy", reason_rows[i].remedy));
+	return reasons;
+}
+
 void options_dump(void)
 {
-	json_t *verbs = json_array(), *all = json_pack("{s:s, s:o}", "version", SLOTPROBE_VERSION, "verbs", verbs);
+	json_t *verbs = json_array(), *all = json_pack("{s:s, s:o, s:o}", "version", SLOTPROBE_VERSION, "verbs", verbs,
+						       "reasons", dump_reasons());
 
 	for (int verb = 0; verb < VERB_COUNT; verb++) {
 		const struct verb_row *row = &verb_rows[verb];

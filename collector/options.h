@@ -133,8 +133,8 @@ int size_parse(const char *text, uint64_t *size);
 /* One line on stderr and the verb's usage status: "slotprobe VERB: TEXT; 'slotprobe VERB --help' lists ...". */
 int options_usage(enum verb verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* For man pages and completion. */
+/* For man pages, completion and the error catalogue. */
 void options_print_help(enum verb verb);
-void options_dump(void); /* JSON of both tables */
+void options_dump(void); /* JSON of the tables of verbs, options and reasons */
 
 #endif

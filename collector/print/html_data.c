@@ -14,7 +14,7 @@
 
 /* ---- the timeline ---- */
 
-enum { BIN_DONATIONS, BIN_RESTORES, BIN_OTHERS, BIN_LAUNCHES, BIN_KINDS };
+enum { BIN_DONATIONS, BIN_RESTORES, BIN_OTHERS, BIN_LAUNCHES, BIN_DIFFERING, BIN_KINDS };
 
 struct timeline {
 	uint32_t bins;
@@ -109,7 +109,24 @@ static void timeline_count(const struct html_page *page, struct timeline *t, uns
 	}
 }
 
-/* Of each lane [bin, donations, restores, others, launches, bin, ...]: empty bins are left out. */
+/* The donations that differ from their mates: which they are the comparison has noted. */
+static void timeline_differing(const struct html_page *page, struct timeline *t, unsigned r)
+{
+	const struct align_side *side = &page->al->side[r];
+
+	for (size_t i = 0; i < side->n_occurrences; i++) {
+		const struct align_occurrence *o = &side->occurrence[i];
+		const struct align_row *row = &page->al->row[o->row];
+		const struct model_event *e = o->differs ? align_event(side, o->at) : NULL;
+		uint32_t lane = e ? lane_of(page, t, row->group, row->slot) : MODEL_NONE;
+
+		if (lane != MODEL_NONE)
+			t->cell[(size_t)lane * t->bins +
+				bin_of(t, e->t_ns - page->zero[r][o->at.process], page->span[r])][BIN_DIFFERING]++;
+	}
+}
+
+/* Of each lane [bin, donations, restores, others, launches, differing, bin, ...]: empty bins are left out. */
 static void timeline_write(FILE *f, const struct html_page *page, const struct timeline *t, unsigned r)
 {
 	fprintf(f, "{\"seconds\":%.9g,\"lanes\":[", (double)page->span[r] / 1e9);
@@ -122,8 +139,8 @@ static void timeline_write(FILE *f, const struct html_page *page, const struct t
 
 			if (!c[BIN_DONATIONS] && !c[BIN_RESTORES] && !c[BIN_OTHERS])
 				continue;
-			fprintf(f, "%s%u,%u,%u,%u,%u", gap, bin, c[BIN_DONATIONS], c[BIN_RESTORES], c[BIN_OTHERS],
-				c[BIN_LAUNCHES]);
+			fprintf(f, "%s%u,%u,%u,%u,%u,%u", gap, bin, c[BIN_DONATIONS], c[BIN_RESTORES], c[BIN_OTHERS],
+				c[BIN_LAUNCHES], c[BIN_DIFFERING]);
 			gap = ",";
 		}
 		fputc(']', f);
@@ -142,6 +159,7 @@ static bool timelines(FILE *f, const struct html_page *page)
 
 		if (memory) {
 			timeline_count(page, &t, r);
+			timeline_differing(page, &t, r);
 			if (!r)
 				fprintf(f, "\"bins\":%u,\"timeline\":[", t.bins);
 			fputs(r ? "," : "", f);

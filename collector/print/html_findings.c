@@ -234,46 +234,7 @@ static void slots_found(FILE *f, struct html_page *page)
 	}
 }
 
-/* ---- findings[] ---- */
-
-/* Whatever a finding holds that is an event becomes a link; run: of the object that holds it. */
-static void linked_events(FILE *f, struct html_page *page, const json_t *value, unsigned run, unsigned depth)
-{
-	const char *name;
-	json_t *part;
-
-	if (depth > 4)
-		return;
-	if (json_is_object(value) && html_member(value, "id")[0] && html_member(value, "kind")[0]) {
-		fputs("<li>", f);
-		html_event_link(f, page, html_member(value, "run")[0] ? run_of(value) : run, value);
-		fprintf(f, " of %s</li>\n", html_run_name(page, html_member(value, "run")[0] ? run_of(value) : run));
-	} else if (json_is_object(value)) {
-		json_object_foreach((json_t *)value, name, part)
-			linked_events(f, page, part, html_member(value, "run")[0] ? run_of(value) : run, depth + 1);
-	} else if (json_is_array(value)) {
-		for (size_t i = 0; i < json_array_size(value) && i < EXAMPLES_MAX; i++)
-			linked_events(f, page, json_array_get(value, i),
-				      json_array_size(value) == 2 && page->n_runs == 2 ? (unsigned)i : run, depth + 1);
-	}
-}
-
-static void finding(FILE *f, struct html_page *page, const json_t *x)
-{
-	fputs("<article class=\"finding\"><h3>", f);
-	html_text(f, html_member(x, "kind"));
-	if (json_is_integer(json_object_get(x, "n_slots")))
-		fprintf(f, ", %" PRId64 " slots", html_count(x, "n_slots"));
-	fputs("</h3>\n<p>", f);
-	html_text(f, html_member(x, "sentence"));
-	fputs("</p>\n<ul>\n", f);
-	linked_events(f, page, x, run_of(x), 0);
-	fputs("</ul>\n", f);
-	html_frames(f, json_object_get(x, "callsite"));
-	fputs("</article>\n", f);
-}
-
-/* ---- first divergence, patterns ---- */
+/* ---- the first divergence ---- */
 
 static void first_divergence(FILE *f, struct html_page *page)
 {
@@ -298,6 +259,8 @@ static void first_divergence(FILE *f, struct html_page *page)
 	fputs("</article>\n", f);
 }
 
+/* ---- what the differences share ---- */
+
 static void patterns(FILE *f, const json_t *p)
 {
 	const json_t *planes = json_object_get(p, "planes"), *length = json_object_get(p, "length");
@@ -318,6 +281,71 @@ static void patterns(FILE *f, const json_t *p)
 			html_count(length, "remainder"), html_count(length, "modulus"));
 	if (json_is_true(json_object_get(p, "padded_only")))
 		fputs("<p>Only in padded batches.</p>\n", f);
+	if (json_is_true(json_object_get(p, "reused_only")))
+		fputs("<p>Only in slots that had an owner before.</p>\n", f);
+	if (json_is_true(json_object_get(p, "restored_only")))
+		fputs("<p>Only in requests that started from a restored state.</p>\n", f);
+	if (json_is_string(json_object_get(p, "rank"))) {
+		fputs("<p>Only in rank ", f);
+		html_text(f, html_member(p, "rank"));
+		fputs(".</p>\n", f);
+	}
+}
+
+/* ---- findings[]: one cause each ---- */
+
+static void finding_events(FILE *f, struct html_page *page, const json_t *events)
+{
+	fputs(json_array_size(events) ? "<ul>\n" : "", f);
+	for (size_t i = 0; i < json_array_size(events) && i < EXAMPLES_MAX; i++) {
+		const json_t *event = json_array_get(events, i);
+
+		fputs("<li>", f);
+		html_text(f, html_member(event, "part"));
+		fputs(html_member(event, "part")[0] ? ": " : "", f);
+		html_event_link(f, page, run_of(event), event);
+		fprintf(f, " of %s", html_run_name(page, run_of(event)));
+		html_frames(f, json_object_get(event, "callsite"));
+		fputs("</li>\n", f);
+	}
+	fputs(json_array_size(events) ? "</ul>\n" : "", f);
+}
+
+static void finding_slots(FILE *f, const json_t *x)
+{
+	const json_t *slots = json_object_get(x, "slots");
+	int64_t n = html_count(x, "n_slots");
+
+	if (!json_array_size(slots))
+		return;
+	fputs("<p>Slots: ", f);
+	for (size_t i = 0; i < json_array_size(slots) && i < HTML_STATIC_MAX; i++) {
+		fputs(i ? ", " : "", f);
+		slot_text(f, json_array_get(slots, i));
+	}
+	if (n > (int64_t)json_array_size(slots))
+		fprintf(f, ", and %" PRId64 " more", n - (int64_t)json_array_size(slots));
+	fputs(".</p>\n", f);
+}
+
+static void finding(FILE *f, struct html_page *page, const json_t *x)
+{
+	int64_t n = html_count(x, "n_slots");
+
+	fputs("<article class=\"finding\"><h3>", f);
+	html_text(f, html_member(x, "kind"));
+	fprintf(f, ", %" PRId64 " slot%s</h3>\n<p>", n, n == 1 ? "" : "s");
+	html_text(f, html_member(x, "sentence"));
+	fputs("</p>\n", f);
+	if (html_member(x, "usual_cause")[0]) {
+		fputs("<p>Usual cause: ", f);
+		html_text(f, html_member(x, "usual_cause"));
+		fputs("</p>\n", f);
+	}
+	patterns(f, json_object_get(x, "patterns"));
+	finding_slots(f, x);
+	finding_events(f, page, json_object_get(x, "events"));
+	fputs("</article>\n", f);
 }
 
 /* ---- invariants ---- */

@@ -100,6 +100,22 @@ static void left_out(FILE *f, const struct html_page *page)
 	}
 }
 
+/* What a third run, or a second of one arm, had to say: each an object with a text. */
+static void conclusions(FILE *f, const json_t *result)
+{
+	static const char *const names[] = { "third", "noise", "tolerance", "configuration" };
+
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+		const char *text = html_member(json_object_get(result, names[i]), "text");
+
+		if (!*text)
+			continue;
+		fputs("<p>", f);
+		html_text(f, text);
+		fputs("</p>\n", f);
+	}
+}
+
 void html_verdict(FILE *f, const struct html_page *page)
 {
 	int status = (int)html_count(page->result, "exit_status");
@@ -110,6 +126,7 @@ void html_verdict(FILE *f, const struct html_page *page)
 	else
 		one_run_line(f, page);
 	fputs("</span></p>\n", f);
+	conclusions(f, page->result);
 	hints(f, json_object_get(page->result, "hints"));
 	left_out(f, page);
 	reasons(f, json_object_get(page->result, "reasons"));

@@ -35,7 +35,7 @@ _slotprobe() {
 	report)
 		options="--format --json --output --color --help --version -o -h"
 		case $prev in
-		--format) values="text json" ;;
+		--format) values="text json html" ;;
 		--color) values="auto always never" ;;
 		*) ;;
 		esac
@@ -43,7 +43,7 @@ _slotprobe() {
 	check)
 		options="--expect --format --json --output --color --help --version -o -h"
 		case $prev in
-		--format) values="text json" ;;
+		--format) values="text json html" ;;
 		--color) values="auto always never" ;;
 		*) ;;
 		esac
@@ -52,7 +52,7 @@ _slotprobe() {
 		options="--expect --align --allow-missing --format --json --output --color --help --version -o -h"
 		case $prev in
 		--align) values="auto slot key order" ;;
-		--format) values="text json" ;;
+		--format) values="text json html" ;;
 		--color) values="auto always never" ;;
 		*) ;;
 		esac
@@ -77,7 +77,7 @@ _slotprobe() {
 	export)
 		options="--format --output --color --help --version -o -h"
 		case $prev in
-		--format) values="jsonl csv" ;;
+		--format) values="jsonl csv perfetto" ;;
 		--color) values="auto always never" ;;
 		*) ;;
 		esac

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the man pages and the bash completion from the command's own tables: docs/man/generate.py build/slotprobe"""
+"""Writes the man pages, the bash completion and docs/errors.md from the command's own tables: docs/man/generate.py build/slotprobe"""
 import json
 import pathlib
 import re
@@ -35,6 +35,9 @@ BY_HAND_VARIABLES = [
 SIZES = "A SIZE is an integer, with K, M, G or T behind it for kibi-, mebi-, gibi- or tebibytes (units of 1024): 512M is 536870912 bytes."
 EXPECT = """PROBE is a name as 'slotprobe status' shows it, or a glob: * is any text, ? one character, [ab] one of a set. Put it in quotes, or
 the shell takes >= for a redirection and * for file names: --expect 'core.*>=1'."""
+PAGE = """--format html writes one file that opens in a browser without a network: coverage, verdict, findings with links to their events and call
+sites, a map of slots and planes, a timeline, abs-max traces, a table with a filter. Where a run is too large to be drawn whole, the page says
+what it left out."""
 RUN_FILES = [
     ("RUN/run.json", "the manifest: command, arm, adapters, options, times, exit status"),
     ("RUN/HOST.PID.STARTTIME.log", "what one process recorded"),
@@ -62,12 +65,14 @@ MORE = {
          ("flush", "write out what has been measured up to now, so that a reader sees it")], RUN_FILES,
         [("Mark a phase and see what it recorded:", ["slotprobe ctl on label 'after warm-up'", "slotprobe ctl on flush",
                                                       "slotprobe status on"])]),
-    "report": ([], RUN_FILES, [("Read one run:", ["slotprobe report on | less"])]),
-    "check": ([EXPECT], RUN_FILES, [("Hold a run against itself:", ["slotprobe check --expect 'core.donate>=100' on"])]),
+    "report": ([PAGE], RUN_FILES, [("Read one run:", ["slotprobe report on | less"]),
+                                   ("As a page to hand on:", ["slotprobe report --format html -o on.html on"])]),
+    "check": ([PAGE, EXPECT], RUN_FILES, [("Hold a run against itself:", ["slotprobe check --expect 'core.donate>=100' on"])]),
     "diff": (
         ["What the verdicts, reasons and explanations mean is in docs/reading-verdicts.md of the source. A run cannot be compared with itself; "
-         "two runs of one arm can.", EXPECT], RUN_FILES,
-        [("Compare two arms, for people and for a script:", ["slotprobe diff off on", "slotprobe diff --json -o verdict.json off on"]),
+         "two runs of one arm can.", PAGE, EXPECT], RUN_FILES,
+        [("Compare two arms, for people, for a script, and as a page to hand on:", [
+            "slotprobe diff off on", "slotprobe diff --json -o verdict.json off on", "slotprobe diff --format html -o verdict.html off on"]),
          ("Slot 0 of one pool may be missing:", ["slotprobe diff --allow-missing '/mamba/0$' off on"])]),
     "verify": (
         ["What was in flight when a process was killed is lost. It is printed, and the run is still whole when log and counters agree on it: "
@@ -76,11 +81,17 @@ MORE = {
     "selftest": (["Where the libcuda.so.1 that the loader finds is slotprobe's own CPU stand-in, auto tests as cpu does, and cuda fails."], [],
                  [("Show that this machine can find a difference:", ["slotprobe selftest"])]),
     "export": (
-        ["jsonl: one object a line, first the run, then the records of each log in order, each with its type. Numbers are plain integers, "
-         "times (t_ns, t_real_ns, nanoseconds) too: those can exceed 9007199254740992 (2 to the 53rd), so read them with a parser that keeps 64-bit integers. Hashes, "
-         "keys, addresses and handles are hex strings, NaN and infinities strings.",
-         "csv: one row an event, with what was measured of its slot; a cell that was not measured is empty."], RUN_FILES,
-        [("The donations as a table:", ["slotprobe export --format csv on | grep donate"])]),
+        ["Columns and fields keep their name and type; new ones are added at the end. Times (t_ns, t_real_ns) are plain integers of nanoseconds, "
+         "which can exceed 9007199254740992 (2 to the 53rd): read them with a parser that keeps 64-bit integers. Hashes, keys, addresses, "
+         "handles and a step's value can be any 64 bits and are hex strings. docs/fleet.md of the source has queries.",
+         ("jsonl", "one object a line: first the run, then of each process its counters (types probe and counter) and the records of its log in "
+                   "order, each with its type. A name has one type in all lines. NaN and infinities are the strings NaN, Infinity, -Infinity."),
+         ("csv", "one row an event, with what was measured of its slot; a cell that was not measured is empty."),
+         ("perfetto", "a trace in Perfetto's own format, for ui.perfetto.dev: of each slot a track with its spans from allocation to free, "
+                      "its donations and restores and what was measured of them, and its abs-max; of each process its steps and graph launches.")],
+        RUN_FILES,
+        [("The donations as a table:", ["slotprobe export --format csv on | grep donate"]),
+         ("A trace:", ["slotprobe export --format perfetto -o on.pftrace on"])]),
     "doctor": ([], [], [("Before recording a server:", ["slotprobe doctor -- ./server"])]),
 }
 
@@ -175,10 +186,34 @@ def completion(tables: dict) -> str:
     return "\n".join(out)
 
 
+CLASSES = [
+    ("invalid", "The comparison is void", "Exit status 3, whatever differs: the two runs do not answer the question."),
+    ("broken", "A difference, or a broken invariant", "Exit status 1."),
+    ("unproven", "Not proven", "Exit status 3, if nothing of the classes above was found: something was not measured, was lost, or cannot be vouched for."),
+]
+
+
+def errors(tables: dict) -> str:
+    page = """# Reasons
+
+<!-- Written by docs/man/generate.py from the table in collector/reasons.h: change that instead. -->
+
+Every verdict but *equal* comes with reasons: a code, what was found, and what to do. `--json` has them in `reasons`. This page lists all
+codes; [reading-verdicts.md](reading-verdicts.md) says how to read a verdict as a whole. Which class a reason has decides the exit status;
+trouble with a file or a command line (2) has no code, but one line on stderr.
+"""
+    for name, title, text in CLASSES:
+        page += f"\n## {title}\n\n{text}\n"
+        for reason in tables["reasons"]:
+            if reason["class"] == name:
+                page += f"\n### {reason['code']}\n\n{reason['text'][0].upper()}{reason['text'][1:]}.\n\nWhat to do: {reason['remedy']}.\n"
+    return page
+
+
 def pages(command: str) -> dict:
     """Path under docs/ and text of every file that is made."""
     tables = json.loads(subprocess.run([command, "--dump-options"], capture_output=True, check=True).stdout)
-    made = {"man/slotprobe.1": main_page(tables), "completions/slotprobe.bash": completion(tables)}
+    made = {"man/slotprobe.1": main_page(tables), "completions/slotprobe.bash": completion(tables), "errors.md": errors(tables)}
     for verb in tables["verbs"]:
         made[f"man/slotprobe-{verb['name']}.1"] = verb_page(verb, tables["version"])
     return made

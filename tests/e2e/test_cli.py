@@ -25,7 +25,8 @@ import fakerun
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 READERS = {"status": ["status"], "report": ["report"], "check": ["check"], "verify": ["verify"], "export": ["export", "--format", "jsonl"],
-           "csv": ["export", "--format", "csv"], "ctl": ["ctl"]}
+           "csv": ["export", "--format", "csv"], "perfetto": ["export", "--format", "perfetto"], "page": ["report", "--format", "html"],
+           "check_page": ["check", "--format", "html"], "ctl": ["ctl"]}
 
 
 @pytest.fixture(scope="session")
@@ -123,7 +124,6 @@ def test_too_many_operands(slotprobe, verb):
     (["verify", "a", "--format", "json", "--format", "text"], ["twice"]),
     (["report", "a", "--format", "pdf"], ["text/json/html"]),
     (["export", "a"], ["--format is missing"]),
-    (["export", "a", "--format", "perfetto"], ["not built yet"]),
     (["export", "a", "--format", "xml"], ["jsonl/csv/perfetto"]),
     (["selftest", "--driver", "opencl"], ["auto/cuda/cpu"]),
     (["ctl", "a", "explode"], ["explode"]),
@@ -164,8 +164,7 @@ def test_help_is_a_verb_too(slotprobe):
     assert b"help" in slotprobe("--help").stdout
 
 
-@pytest.mark.parametrize("verb, marks", [("diff", ["--rtol", "--noise", "--third"]), ("report", ["html is"]), ("export", ["perfetto is"]),
-                                         ("record", ["nodes is"])])
+@pytest.mark.parametrize("verb, marks", [("diff", ["--rtol", "--noise", "--third"]), ("record", ["nodes is"])])
 def test_help_and_man_page_mark_what_is_not_built(slotprobe, verb, marks):
     lines = [line for line in slotprobe(verb, "--help").stdout.decode().splitlines() if "not built yet" in line]
     assert len(lines) == len(marks) and all(m in line for m, line in zip(marks, lines)), lines
@@ -637,7 +636,9 @@ def test_verify_missing_log(slotprobe, good):
 
 def test_export(slotprobe, good):
     lines = [json.loads(line) for line in slotprobe("export", "--format", "jsonl", good).stdout.splitlines()]
-    assert [line["type"] for line in lines] == ["run", "step", "step", "end"]
+    assert [line["type"] for line in lines if line["type"] not in ("probe", "counter")] == ["run", "step", "step", "end"]
+    assert {line["name"] for line in lines if line["type"] in ("probe", "counter")} == set(fakerun.CORE_ROWS)
+    lines = [line for line in lines if line["type"] not in ("probe", "counter")]
     assert (lines[1]["number"], lines[1]["name"], lines[1]["batch"]) == (1, "decode", 1)
     assert lines[0]["manifest"] == fakerun.MANIFEST
     assert lines[3]["t_real_ns"] == 1 and lines[1]["t_ns"] == 1  # as the man page says: plain integers
@@ -1178,7 +1179,7 @@ def test_man_pages_and_completion_are_those_of_the_tables(command):
     spec.loader.exec_module(generate)
     sys.dont_write_bytecode = before
     made = generate.pages(command)
-    assert len(made) == 2 + len(VERBS)
+    assert len(made) == 3 + len(VERBS)
     for path, text in made.items():
         assert (ROOT / "docs" / path).read_text() == text, f"docs/{path} is stale: run docs/man/generate.py build/slotprobe"
 
@@ -1190,7 +1191,7 @@ def test_completion_completes(command):
     assert done.stdout.decode().splitlines() == ["auto slot key order", "diff"], done
 
 
-@pytest.mark.parametrize("words, offered", [("slotprobe report --format ''", "text json"), ("slotprobe export --format ''", "jsonl csv"),
+@pytest.mark.parametrize("words, offered", [("slotprobe report --format ''", "text json html"), ("slotprobe export --format ''", "jsonl csv perfetto"),
                                             ("slotprobe record --level ''", "donations launches"), ("slotprobe diff --no", ""),
                                             ("slotprobe diff --rt", ""), ("slotprobe diff --th", ""), ("slotprobe help veri", "verify")])
 def test_completion_offers_nothing_that_is_not_built(words, offered):

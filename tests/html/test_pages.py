@@ -95,7 +95,7 @@ def test_timeline_counts_every_event(pages, toy, lab):
     rows = list(csv.DictReader(io.StringIO(lab.slotprobe("export", on.path, "--format", "csv").stdout)))
     for lane, name in enumerate(data["lanes"]):
         slot, cells = name.rsplit("/", 1)[1], data["timeline"][0]["lanes"][lane]
-        counted = [sum(cells[i::5]) for i in (1, 2, 3)]
+        counted = [sum(cells[i::6]) for i in (1, 2, 3)]
         kinds = [r["kind"] for r in rows if r["slot"] == slot]
         donations, restores = kinds.count("donate"), kinds.count("restore")
         # a discard names its donation, not its slot
@@ -115,6 +115,14 @@ def test_map_of_a_diff(pages, toy, lab):
         assert {n for n, c in zip(names, data["map"]["rows"][lane], strict=True) if c == "x"} == differing
 
 
+def test_timeline_marks_what_differs(pages, toy):
+    """Only slots that differ have marked donations, as many as the toy itself knows to be wrong."""
+    data = data_of(tree(pages["diff"]))
+    marked = [[sum(lane[5::6]) for lane in run["lanes"]] for run in data["timeline"]]
+    assert marked[0] == marked[1] and [n > 0 for n in marked[0]] == [v == "differs" for v in data["verdicts"]]
+    assert sum(marked[1]) == sum(e["differs"] for e in toy["graph-on"].of("donate"))
+
+
 # ---- large runs ----
 
 
@@ -126,7 +134,7 @@ def test_thinning_is_said(large, make_page):
     assert "Drawn are 1000 of 2500 slots" in text_of(section(root, "overview"))
     assert "100 of 2500 slots shown" in text_of(section(root, "slots"))
     assert len(data["lanes"]) == 1000 and data["lanes_all"] == 2500 and len(data["slots"]) == data["slots_all"] == 2500
-    assert sum(sum(lane[1::5]) for lane in data["timeline"][0]["lanes"]) == 40000
+    assert sum(sum(lane[1::6]) for lane in data["timeline"][0]["lanes"]) == 40000
 
 
 def test_traces_keep_the_largest(build, tmp_path, make_page):

@@ -123,7 +123,7 @@ said["hit"] = slotprobe.hit(p), slotprobe.hit(p, slotprobe.HIT_FILTERED), slotpr
 """)
     assert said["step"] == [0] * 3 and said["rank"] == [0] * 2 and said["region"] == [0, 1, 2] and said["hit"] == [0] * 3 and said["tap"] == -38
     steps = lab.exported(run, "step")
-    assert [(s["name"], s["value"], s["batch"], s["padded"], s["mode"]) for s in steps] == [
+    assert [(s["name"], int(s["value"], 16), s["batch"], s["padded"], s["mode"]) for s in steps] == [
         ("decode", 12, 3, 4, 2), ("decode", 7, -1, -1, 0), ("extend", 9, -1, -1, 0)]
     regions = lab.exported(run, "region")
     assert [(r["name"], r["bytes"], r["dtype"]) for r in regions] == [("ids", 48, 8), ("mask", 5, 6), ("i32", 16, 7)]
@@ -201,4 +201,4 @@ said["refused"] = len(refused)
     assert said["refused"] == 0
     seen = [(e["slot"], int(e["stream"], 16)) for e in lab.exported(run, "event")]
     assert sorted(seen) == [(i, 1000 * i + n) for i in range(4) for n in range(50)]
-    assert sorted((s["name"], s["value"]) for s in lab.exported(run, "step")) == [(f"t{i}", n) for i in range(4) for n in range(50)]
+    assert sorted((s["name"], int(s["value"], 16)) for s in lab.exported(run, "step")) == [(f"t{i}", n) for i in range(4) for n in range(50)]

@@ -76,7 +76,7 @@
 	// ---- the map ----
 
 	const LEFT = 190;
-	const map = { width: 6, height: 10 };
+	const map = { width: 6, height: 10, top: 2 };
 	const columnsOf = (lane) => data.map.rows[lane].length;
 	const planeName = (lane, x) => (data.map.planes[data.map.layout[lane]] || [])[x] || "plane " + x * data.map.fold;
 	const cellText = (c) => c === "-" ? "not measured" : c === "=" ? "equal" : c === "x" ? "differs" : c === "N" ? "NaN or Inf"
@@ -90,12 +90,22 @@
 
 	function drawMap() {
 		const most = Math.max(1, ...data.lanes.map((_, lane) => columnsOf(lane))), paint = {};
-		map.width = Math.max(2, Math.min(22, Math.floor(980 / most)));
+		const named = most <= 64 && data.map.planes.length === 1 && data.map.fold === 1;
+		map.width = Math.max(2, Math.min(30, Math.floor(920 / most)));
+		map.top = named ? 92 : 2;
 		map.height = data.lanes.length > 200 ? 4 : 13;
-		const pen = canvas("map-canvas", LEFT + most * map.width + 8, Math.max(1, data.lanes.length) * map.height + 4);
+		const pen = canvas("map-canvas", LEFT + most * map.width + 80, Math.max(1, data.lanes.length) * map.height + map.top + 2);
+		for (let x = 0; named && x < most; x++) {
+			pen.save();
+			pen.translate(LEFT + (x + 0.5) * map.width, map.top - 6);
+			pen.rotate(-Math.PI / 4);
+			pen.fillStyle = color("ink");
+			pen.fillText(planeName(0, x).slice(0, 22), 0, 0, 118);
+			pen.restore();
+		}
 		const gap = map.width > 5 ? 1 : 0, between = map.height > 6 ? 1 : 0;
 		for (let lane = 0; lane < data.lanes.length; lane++) {
-			const row = data.map.rows[lane], y = lane * map.height + 2;
+			const row = data.map.rows[lane], y = lane * map.height + map.top;
 			for (let x = 0; x < row.length; x++) {
 				pen.fillStyle = paint[row[x]] = paint[row[x]] || cellColor(row[x]);
 				pen.fillRect(LEFT + x * map.width, y, map.width - gap, map.height - between);
@@ -124,7 +134,7 @@
 
 	// ---- the timeline: one block for each run, a strip of launches above its lanes ----
 
-	const STRIP = 34, line = { height: 10 };
+	const STRIP = 34, FIELDS = 6, line = { height: 10 };
 	const blockHeight = () => STRIP + data.lanes.length * line.height + 14;
 
 	function drawBlock(pen, run, top, width) {
@@ -136,18 +146,18 @@
 			const high = n / most * (STRIP - 6);
 			pen.fillRect(LEFT + bin * w, top + STRIP - 2 - high, Math.max(w - 0.5, 1), high);
 		});
-		const marks = [color(run ? "b" : "a"), color("restore"), color("other")];
+		const marks = [color(run ? "b" : "a"), color("restore"), color("other")], differing = color("differs");
 		t.lanes.forEach((cells, lane) => {
 			const y = top + STRIP + lane * line.height;
 			if (line.height > 8) {
 				pen.fillStyle = color(lane === chosen ? "link" : "ink");
 				pen.fillText(data.lanes[lane].slice(-30), 4, y + line.height / 2, LEFT - 10);
 			}
-			for (let i = 0; i < cells.length; i += 5) {
+			for (let i = 0; i < cells.length; i += FIELDS) {
 				for (let kind = 2; kind >= 0; kind--) {
 					if (!cells[i + 1 + kind])
 						continue;
-					pen.fillStyle = marks[kind];
+					pen.fillStyle = kind === 0 && cells[i + 5] ? differing : marks[kind];
 					pen.fillRect(LEFT + cells[i] * w, y + 1, Math.max(w, 2), line.height - 2);
 					if (kind === 2 && line.height > 6)
 						pen.clearRect(LEFT + cells[i] * w - 1, y + 1, Math.max(w, 2) + 2, (line.height - 2) / 2);
@@ -162,6 +172,8 @@
 		data.runs.forEach((_, run) => drawBlock(pen, run, run * blockHeight(), 970));
 		const runs = data.runs.map((_, run) => [run ? "b" : "a", two ? "donation in run " + data.runs[run] : "donation"]);
 		const slice = Math.max(...data.timeline.map((t) => t.seconds)) / data.bins;
+		if (two)
+			runs.push(["differs", "donation that differs"]);
 		legend($("timeline-legend"), [...runs, ["restore", "restore"], ["other", "alloc, clear, copy, discard or free"], ["launch", "graph launches"]],
 			"Time from the first event of each run, in " + data.bins + " steps of " + slice.toPrecision(3) +
 			" seconds at most; one mark stands for all events of a step. Launches are counted at the slot event that follows them.");
@@ -172,9 +184,9 @@
 	function tellTimeline(here) {
 		const run = Math.floor(here.y / data.lanes.length), lane = here.y % data.lanes.length, cells = data.timeline[run].lanes[lane];
 		let text = "nothing";
-		for (let i = 0; i < cells.length; i += 5)
+		for (let i = 0; i < cells.length; i += FIELDS)
 			if (cells[i] === here.x)
-				text = amount(cells[i + 1], "donation") + ", " + amount(cells[i + 2], "restore") + ", " + amount(cells[i + 3], "other event") +
+				text = amount(cells[i + 1], "donation") + (two ? " (" + cells[i + 5] + " differing), " : ", ") + amount(cells[i + 2], "restore") + ", " + amount(cells[i + 3], "other event") +
 					", " + amount(cells[i + 4], "launch").replace("launchs", "launches") + " on its pool since its event before";
 		$("timeline-readout").textContent = data.lanes[lane] + (two ? ", run " + data.runs[run] : "") + ", at " +
 			(data.timeline[run].seconds * here.x / data.bins).toPrecision(4) + " seconds: " + text;
@@ -291,7 +303,7 @@
 		$("trace-slot").selectedIndex = chosen;
 		draw();
 		moves("map-canvas", columnsOf, () => data.lanes.length, () => chosen, (x, y) => x < LEFT ? null
-			: { x: Math.floor((x - LEFT) / map.width), y: Math.floor((y - 2) / map.height) }, tellMap);
+			: { x: Math.floor((x - LEFT) / map.width), y: Math.floor((y - map.top) / map.height) }, tellMap);
 		moves("timeline-canvas", () => data.bins, () => data.lanes.length * data.runs.length, () => chosen, (x, y) => {
 			const run = Math.floor(y / blockHeight()), lane = Math.floor((y - run * blockHeight() - STRIP) / line.height);
 			return x < LEFT || lane < 0 || lane >= data.lanes.length || run >= data.runs.length ? null
