@@ -120,7 +120,8 @@ void html_events(FILE *f, const struct html_page *page)
 		fputs("<p>No finding refers to an event.</p>\n", f);
 		return;
 	}
-	fputs("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Table of events\"><table><thead><tr><th "
+	fputs("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Table of "
+	      "events\"><table><thead><tr><th "
 	      "scope=\"col\">event</th>"
 	      "<th scope=\"col\">run</th><th scope=\"col\">rank</th><th scope=\"col\">pool</th><th "
 	      "scope=\"col\">seconds</th>"
