@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the server's threads pay. `make bench` prints ratios; figures that count come from a machine with a GPU.
+
+BENCH_OUT := $(BUILD)/tests/bench
+TEST_BUILDS += $(BENCH_OUT)/costs $(BUILD)/cpudriver/kernels/bench.so
+
+$(BENCH_OUT)/costs: tests/bench/costs.c tests/toyserver/toy_cuda.c tests/toyserver/toy_cuda.h probes/core/slotprobe.h
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MF $@.d -o $@ tests/bench/costs.c tests/toyserver/toy_cuda.c -ldl -lpthread
+
+$(BUILD)/cpudriver/kernels/bench.so: tests/bench/empty_kernel.c tests/cpudriver/cpukernel.h
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -fPIC -fvisibility=hidden -shared -MF $(@:.so=.d) -o $@ $<
+
+.PHONY: bench
+bench: tests-programs
+	$(PYTHON) tests/bench/run.py --build $(BUILD) $(BENCH_ARGS)

@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What slotprobe costs the server's threads, as ratios within one run.
+
+    tests/bench/run.py [--build FOLDER] [--driver cpu|cuda] [--quick] [--json FILE]
+
+Two processes that differ in one thing, bare and recorded, live side by side and take turns, so that each pair has the same machine. Printed is
+the ratio of each pair: median, and the 5th and 95th percentile; and the counters, which must agree with the program's own counts.
+Exit status 1 where a bar of docs/performance.md is missed. On the CPU driver the figures show that the benchmark works and how the parts
+compare; what counts is measured on a GPU.
+"""
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+CUPTI = ["/usr/local/cuda/extras/CUPTI", "/usr/local/cuda-13.0/extras/CUPTI"]
+
+
+def quantile(values: list[float], share: float) -> float:
+    ordered = sorted(values)
+    return ordered[min(int(share * len(ordered)), len(ordered) - 1)]
+
+
+def spread(values: list[float]) -> dict:
+    return {"median": statistics.median(values), "p5": quantile(values, 0.05), "p95": quantile(values, 0.95), "pairs": len(values)}
+
+
+class Worker:
+    """One costs process; a line in, a line out."""
+
+    def __init__(self, bench: "Bench", words: list[str], recorded: bool = False, preload: str = "", **env: str):
+        self.bench, self.run = bench, None
+        command = [str(bench.build / "tests/bench/costs"), *words, *bench.options]
+        if recorded:
+            bench.runs += 1
+            self.run = bench.folder / f"run{bench.runs}"
+            command = [str(bench.build / "slotprobe"), "record", "-o", str(self.run), "--arm", "graph-on", "--min-free", "64M", "--", *command]
+        surroundings = {k: v for k, v in os.environ.items() if not k.startswith("SLOTPROBE_")} | env
+        if preload:
+            surroundings["LD_PRELOAD"] = preload
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=surroundings)
+
+    def round(self) -> list[float]:
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return [float(word) for word in self.process.stdout.readline().split()]
+
+    def close(self) -> dict:
+        """The process's counters, by probe, if it was recorded."""
+        self.process.stdin.close()
+        if self.process.wait(timeout=60):
+            raise RuntimeError(f"status {self.process.returncode}")
+        if not self.run:
+            return {}
+        status = subprocess.run([str(self.bench.build / "slotprobe"), "status", str(self.run), "--json"], capture_output=True, text=True,
+                                check=True)
+        (process,) = json.loads(status.stdout)["processes"]
+        return {probe["name"]: probe for probe in process["probes"]}
+
+
+class Bench:
+    def __init__(self, args, folder: pathlib.Path):
+        self.build, self.driver, self.quick, self.folder, self.runs = args.build.resolve(), args.driver, args.quick, folder, 0
+        self.options = ["--driver-lib", str(self.build / "cpudriver/libcuda.so.1")] if args.driver == "cpu" else []
+        self.found, self.missed = {}, []
+
+    def judge(self, name: str, value: float, bar: float) -> None:
+        """At most the bar. Only a GPU's figures are judged."""
+        if self.driver == "cuda" and value > bar:
+            self.missed.append(f"{name}: {value:.3f} is over {bar}")
+
+    def launch(self, nodes: int) -> None:
+        calls, pairs = (400, 5) if self.quick else (800, 40)
+        words = ["launch", "--nodes", str(nodes), "--calls", str(calls)]
+        workers = {"bare": Worker(self, words), "recorded": Worker(self, words, recorded=True), "again": Worker(self, words)}
+        for name, preload, what in self.cupti():
+            workers[name] = Worker(self, words, preload=preload, BENCH_CUPTI=what)
+        times = {name: [] for name in workers}
+        for turn in range(pairs + 2):
+            for name in workers if turn % 2 else reversed(workers):
+                ns = workers[name].round()[0]
+                if turn > 1:
+                    times[name].append(ns)
+        counters = {name: worker.close() for name, worker in workers.items()}["recorded"]
+        row = {"nodes": nodes, "ns": {name: statistics.median(found) for name, found in times.items()}}
+        for name in times:
+            if name != "bare":
+                row[f"{name} / bare"] = spread([a / b for a, b in zip(times[name], times["bare"])])
+        launched = (calls + (-calls % (8 if nodes > 50 else 40))) * (pairs + 2)
+        if counters["core.graph_launch"]["committed"] != launched:
+            self.missed.append(f"{launched} launches, counted {counters['core.graph_launch']['committed']}")
+        self.judge(f"graph launch of {nodes} nodes", row["recorded / bare"]["median"], 1.02)
+        self.found[f"launch of {nodes} nodes"] = row
+
+    def cupti(self) -> list[tuple[str, str, str]]:
+        """(name, preload, what it does), where CUPTI is."""
+        root = next((path for path in CUPTI if os.path.exists(path)), None)
+        if self.driver == "cpu" or not root:
+            return []
+        library = self.folder / "cupti.so"
+        if not library.exists():
+            built = subprocess.run(["gcc", "-O2", "-shared", "-fPIC", f"-I{root}/include", f"-I{root}/../../include", "-o", library,
+                                    ROOT / "tests/bench/cupti.c", f"-L{root}/lib64", "-lcupti", f"-Wl,-rpath,{root}/lib64"],
+                                   capture_output=True, text=True)
+            if built.returncode:
+                self.found["cupti"] = built.stderr[-800:]
+                return []
+        return [("CUPTI callback", str(library), "callback"), ("CUPTI node trace", str(library), "nodes")]
+
+    def donate(self, threads: int) -> None:
+        calls, rounds = (2000, 2) if self.quick else (100000, 10)
+        worker = Worker(self, ["donate", "--threads", str(threads), "--calls", str(calls)], recorded=True)
+        rows = [worker.round() for _ in range(rounds)]
+        probe = worker.close()["core.donate"]
+        kernel, kernel99, donation, donation99 = (statistics.median(column) for column in list(zip(*rows))[:4])
+        done, refused = sum(row[4] for row in rows), sum(row[5] for row in rows)
+        row = {"threads": threads, "donations": done, "refused": refused, "kernel_ns": {"median": kernel, "p99": kernel99},
+               "donation_ns": {"median": donation, "p99": donation99}, "median ratio": spread([row[2] / row[0] for row in rows]),
+               "p99 ratio": spread([row[3] / row[1] for row in rows]), "dropped": probe["dropped"]}
+        if probe["attempted"] != done or sum(probe["dropped"].values()) != refused:
+            self.missed.append(f"{done} donations of which {refused} were refused, counted {probe}")
+        self.judge(f"donation, {threads} threads, median", row["median ratio"]["median"], 1.5)
+        self.judge(f"donation, {threads} threads, p99", row["p99 ratio"]["median"], 1.5)
+        self.found[f"donation, {threads} threads"] = row
+
+    def flood(self, threads: int, rate: int, seconds: int, may_drop: bool) -> None:
+        worker = Worker(self, ["flood", "--threads", str(threads), "--rate", str(rate), "--seconds", str(seconds)], recorded=True)
+        donated, refused, reached = worker.round()
+        probe = worker.close()["core.donate"]
+        row = {"threads": threads, "asked": rate, "reached": reached, "donated": donated, "refused": refused, "dropped": probe["dropped"],
+               "committed": probe["committed"]}
+        if probe["attempted"] != donated or sum(probe["dropped"].values()) != refused or probe["committed"] != donated - refused:
+            self.missed.append(f"flood of {rate}: {donated} donated, {refused} refused, counted {probe}")
+        if not may_drop:
+            self.judge(f"drops at {rate} a second, {threads} threads", refused, 0)
+        self.found[f"flood of {rate} a second, {threads} threads"] = row
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
+    parser.add_argument("--driver", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--quick", action="store_true", help="few rounds: does it work?")
+    parser.add_argument("--json", help="write the result there")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(args, pathlib.Path(folder))
+        for nodes in (4, 200):
+            bench.launch(nodes)
+        for threads in (1, 8):
+            bench.donate(threads)
+        full = args.driver == "cuda" and not args.quick
+        bench.flood(1, 100000 if full else 2000, 5 if full else 1, False)
+        bench.flood(8, 100000 if full else 2000, 5 if full else 1, False)
+        bench.flood(8, 1000000 if full else 20000, 3 if full else 1, True)
+    for name, row in bench.found.items():
+        print(f"{name}: {json.dumps(row)}")
+    for missed in bench.missed:
+        print(f"MISSED  {missed}")
+    if args.json:
+        pathlib.Path(args.json).write_text(json.dumps({"driver": args.driver, "rows": bench.found, "missed": bench.missed}, indent=1) + "\n",
+                                           encoding="utf-8")
+    return 1 if bench.missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
