@@ -2,7 +2,7 @@
  *
  * costs.c: what the server's threads pay, measured from inside a program that does nothing else.
  *
- *	costs launch --nodes N		graphs of N kernels that touch a pool
+ *	costs launch --nodes N [--cpu C]	graphs of N kernels that touch a pool; the calling thread stays on that CPU
  *	costs donate --threads T	donations beside bare kernel launches of the same threads
  *	costs flood --threads T --rate R --seconds S	donations at a steady rate
  *
@@ -12,6 +12,7 @@
  */
 #include <inttypes.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +33,7 @@ static const char image[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
 
 struct bench {
 	const char *mode, *library;
-	long nodes, threads, calls, rate, seconds;
+	long nodes, threads, calls, rate, seconds, cpu;
 	toy_context context;
 	toy_ptr pool;
 	toy_function empty;
@@ -41,7 +42,7 @@ struct bench {
 	int pool_id;
 };
 static struct bench b = {
-	.library = "libcuda.so.1", .nodes = 4, .threads = 1, .calls = 20000, .rate = 100000, .seconds = 5
+	.library = "libcuda.so.1", .nodes = 4, .threads = 1, .calls = 20000, .rate = 100000, .seconds = 5, .cpu = -1
 };
 
 struct share {
@@ -250,16 +251,26 @@ static void start(void)
 	capture_graph();
 }
 
+/* After the driver and the preload have made their threads, which may run anywhere. */
+static void stay(void)
+{
+	cpu_set_t set;
+
+	if (b.cpu < 0)
+		return;
+	CPU_ZERO(&set);
+	CPU_SET((size_t)b.cpu, &set);
+	if (sched_setaffinity(0, sizeof set, &set))
+		toy_die("no CPU %ld", b.cpu);
+}
+
 static void parse(int argc, char **argv)
 {
 	const struct {
 		const char *name;
 		long *value;
-	} number[] = { { "--nodes", &b.nodes },
-		       { "--threads", &b.threads },
-		       { "--calls", &b.calls },
-		       { "--rate", &b.rate },
-		       { "--seconds", &b.seconds } };
+	} number[] = { { "--nodes", &b.nodes }, { "--threads", &b.threads }, { "--calls", &b.calls },
+		       { "--rate", &b.rate },   { "--seconds", &b.seconds }, { "--cpu", &b.cpu } };
 
 	if (argc < 2)
 		toy_die("launch, donate or flood?");
@@ -286,6 +297,7 @@ int main(int argc, char **argv)
 
 	parse(argc, argv);
 	start();
+	stay();
 	while (fgets(line, sizeof line, stdin)) {
 		if (!strcmp(b.mode, "launch"))
 			launch_round();
