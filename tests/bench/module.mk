@@ -15,3 +15,14 @@ $(BUILD)/cpudriver/kernels/bench.so: tests/bench/empty_kernel.c tests/cpudriver/
 .PHONY: bench
 bench: tests-programs
 	$(PYTHON) tests/bench/run.py --build $(BUILD) $(BENCH_ARGS)
+
+# What must not be perturbed, and a probe that does so all the same.
+TEST_BUILDS += $(BENCH_OUT)/storm $(BENCH_OUT)/perturb.so
+
+$(BENCH_OUT)/storm: tests/bench/storm.c tests/toyserver/toy_cuda.c tests/toyserver/toy_cuda.h probes/core/slotprobe.h
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MF $@.d -o $@ tests/bench/storm.c tests/toyserver/toy_cuda.c -ldl -lpthread
+
+$(BENCH_OUT)/perturb.so: tests/bench/perturb.c probes/core/slotprobe.h
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -fPIC -fvisibility=hidden -shared -MF $(@:.so=.d) -o $@ $< -ldl

@@ -14,7 +14,7 @@
 #include "cpudriver.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic(uint64_t) counts[CPU_N_CALLS];
+static _Atomic(uint64_t) counts[CPU_N_CALLS], legacy_work, device_peak;
 static _Atomic(uint64_t) last_id, last_thread;
 static bool initialised, forked;
 static pid_t initialised_by;
@@ -191,6 +191,18 @@ static const char *const call_name[CPU_N_CALLS] = {
 #undef NAME_PAIR
 };
 
+void api_count_legacy_work(void)
+{
+	atomic_fetch_add_explicit(&legacy_work, 1, memory_order_relaxed);
+}
+
+/* Under the lock: nobody else raises it meanwhile. */
+void api_count_device_bytes(uint64_t in_use)
+{
+	if (in_use > atomic_load(&device_peak))
+		atomic_store(&device_peak, in_use);
+}
+
 /* $CPUDRIVER_COUNTS, where %p stands for the process id. */
 static void write_counts(void)
 {
@@ -212,6 +224,8 @@ static void write_counts(void)
 	}
 	for (int i = 0; i < CPU_N_CALLS; i++)
 		fprintf(file, "%s %llu\n", call_name[i], (unsigned long long)atomic_load(&counts[i]));
+	fprintf(file, "legacy_stream_work %llu\n", (unsigned long long)atomic_load(&legacy_work));
+	fprintf(file, "device_bytes_peak %llu\n", (unsigned long long)atomic_load(&device_peak));
 	fclose(file);
 }
 

@@ -282,4 +282,8 @@ enum cpu_call { CPU_CALLS(CPU_INDEX, CPU_INDEX_PAIR) CPU_N_CALLS };
 #undef CPU_INDEX
 #undef CPU_INDEX_PAIR
 
+/* For the counts: an operation was put on a legacy stream; so many bytes of a device are in use. */
+void api_count_legacy_work(void);
+void api_count_device_bytes(uint64_t in_use);
+
 #endif

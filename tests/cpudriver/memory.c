@@ -119,6 +119,8 @@ cu_result memory_new(size_t bytes, enum memory_kind kind, int mmap_flags, uint64
 	}
 	memory->mapped = mapped + page;
 	*base = memory->base;
+	if (kind == MEMORY_DEVICE)
+		api_count_device_bytes(memory_in_use(memory->ctx->device));
 	return CU_SUCCESS;
 }
 

@@ -146,6 +146,8 @@ uint64_t stream_enqueue(cu_stream stream, struct work *work, const struct wait *
 	for (size_t i = 0; i < n; i++)
 		add_wait(op, waits[i].stream, waits[i].sequence);
 	add_legacy_waits(op, stream);
+	if (stream->role == STREAM_LEGACY)
+		api_count_legacy_work();
 	op->sequence = ++stream->enqueued;
 	*stream->tail = op;
 	stream->tail = &op->next;

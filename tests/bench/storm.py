@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The capture storm, bare and under slotprobe: no capture may be invalidated, no driver call may fail, and what slotprobe counted must be
+what the program counted.
+
+    tests/bench/storm.py [--build FOLDER] [--driver cpu|cuda] [--seconds S] [--json FILE]
+
+Then once more with a probe that allocates at a donation as a server's thread may not while somebody captures (perturb.c): that must show.
+"""
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+
+
+class Storm:
+    def __init__(self, build: pathlib.Path, driver: str, folder: pathlib.Path):
+        self.build, self.folder, self.runs = build.resolve(), folder, 0
+        self.options = ["--driver-lib", str(self.build / "cpudriver/libcuda.so.1")] if driver == "cpu" else []
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith("SLOTPROBE_")}
+        if driver == "cpu":
+            self.env["LD_LIBRARY_PATH"] = f"{self.build / 'cpudriver'}:{self.env.get('LD_LIBRARY_PATH', '')}"
+
+    def run(self, seconds: float, recorded: bool, perturb: str = "") -> dict:
+        """What the program counted and, if recorded, what slotprobe did."""
+        command, run = [str(self.build / "tests/bench/storm"), "--seconds", str(seconds), *self.options], None
+        env = dict(self.env)
+        if recorded:
+            self.runs += 1
+            run = self.folder / f"storm{self.runs}"
+            command = [str(self.build / "slotprobe"), "record", "-o", str(run), "--arm", "graph-on", "--min-free", "64M", "--", *command]
+        if perturb:  # by hand: it must come first
+            command = ["env", f"LD_PRELOAD={self.build}/tests/bench/perturb.so", f"PERTURB={perturb}", *command[-(3 + len(self.options)):]]
+        done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=seconds * 4 + 120)
+        if done.returncode:
+            raise RuntimeError(f"status {done.returncode}: {done.stderr[-2000:]}")
+        found = json.loads(done.stdout)
+        if run:
+            status = subprocess.run([str(self.build / "slotprobe"), "status", str(run), "--json"], capture_output=True, text=True, check=True)
+            (process,) = json.loads(status.stdout)["processes"]
+            found["counted"] = {probe["name"]: probe for probe in process["probes"] if probe["attempted"]}
+            found["state"] = process["state"]
+        return found
+
+
+def total(found: dict, key: str) -> int:
+    return sum(worker[key] for worker in found["workers"])
+
+
+def harm(found: dict) -> list[str]:
+    """Which thread had errors or lost a capture."""
+    return [f"{w['name']}: {w['errors']} errors (first {w['first_error']} in {w['where']}), {w['invalidated']} captures invalidated"
+            for w in found["workers"] if w["errors"] or w["invalidated"]]
+
+
+def unreconciled(found: dict) -> list[str]:
+    """Where slotprobe's counts are not the program's, or do not add up."""
+    counted, faults = found["counted"], []
+    donate = counted["core.donate"]
+    own = {"core.donate": total(found, "donations"), "core.restore": total(found, "restores"), "core.graph_launch": total(found, "launches")}
+    for name, n in own.items():
+        if counted[name]["attempted"] != n:
+            faults.append(f"{name}: the program {n}, counted {counted[name]['attempted']}")
+    for name, probe in counted.items():
+        parts = probe["committed"] + probe["filtered"] + sum(probe["skipped"].values()) + sum(probe["dropped"].values()) + probe["errors"]
+        if probe["attempted"] != parts + probe["in_flight"]:
+            faults.append(f"{name} does not add up: {probe}")
+        if probe["in_flight"]:
+            faults.append(f"{name}: {probe['in_flight']} in flight after the end")
+    # A donation that was accepted may still be lost with its context or pool; one that was refused is never counted as committed.
+    if donate["committed"] > total(found, "donated"):
+        faults.append(f"{donate['committed']} committed of {total(found, 'donated')} accepted")
+    if sum(v for k, v in donate["skipped"].items() if k in ("capturing", "legacy_stream")) != total(found, "busy"):
+        faults.append(f"the program was told busy {total(found, 'busy')} times, counted {donate['skipped']}")
+    return faults
+
+
+def measure(storm: Storm, seconds: float) -> tuple[dict, list[str]]:
+    bare, recorded = storm.run(seconds / 4, False), storm.run(seconds, True)
+    twin = storm.run(min(seconds, 5), False, perturb="unsafe")
+    faults = [f"bare: {h}" for h in harm(bare)] + [f"recorded: {h}" for h in harm(recorded)] + unreconciled(recorded)
+    if not harm(twin):
+        faults.append("a probe that allocates while others capture did no harm: the storm would not show one")
+    if not total(recorded, "launches") or not total(recorded, "donated"):
+        faults.append("nothing happened")
+    return {"bare": bare, "recorded": recorded, "red_twin": {"perturb": "unsafe", "harm": harm(twin)}}, faults
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
+    parser.add_argument("--driver", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--json", help="write the result there")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        found, faults = measure(Storm(args.build, args.driver, pathlib.Path(folder)), args.seconds)
+    for name in ("bare", "recorded"):
+        print(f"{name}: " + ", ".join(f"{key} {total(found[name], key)}" for key in
+                                      ("rounds", "errors", "invalidated", "launches", "donations", "donated", "busy", "restores")))
+    print(f"red twin: {found['red_twin']['harm'][:2]}")
+    for fault in faults:
+        print(f"FAIL  {fault}")
+    if args.json:
+        pathlib.Path(args.json).write_text(json.dumps(found | {"faults": faults}, indent=1) + "\n", encoding="utf-8")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
