@@ -2,7 +2,7 @@
  *
  * costs.c: what the server's threads pay, measured from inside a program that does nothing else.
  *
- *	costs launch --nodes N [--cpu C]	graphs of N kernels that touch a pool; the calling thread stays on that CPU
+ *	costs launch [--cpu C]	graphs of as many kernels that touch a pool as the line says, 4 or 200; the thread stays on that CPU
  *	costs donate --threads T	donations beside bare kernel launches of the same threads
  *	costs flood --threads T --rate R --seconds S	donations at a steady rate
  *
@@ -26,6 +26,8 @@
 #define SLOTS       64
 #define PLANES      4
 #define PLANE_BYTES 4096u
+#define SMALL       4 /* nodes of a graph */
+#define LARGE       200
 #define BATCH       48 /* calls between two waits for the stream */
 
 static const char image[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
@@ -33,16 +35,16 @@ static const char image[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
 
 struct bench {
 	const char *mode, *library;
-	long nodes, threads, calls, rate, seconds, cpu;
+	long threads, calls, rate, seconds, cpu;
 	toy_context context;
 	toy_ptr pool;
 	toy_function empty;
-	toy_exec exec;
+	toy_exec small, large;
 	toy_stream stream[THREADS_MAX];
 	int pool_id;
 };
 static struct bench b = {
-	.library = "libcuda.so.1", .nodes = 4, .threads = 1, .calls = 20000, .rate = 100000, .seconds = 5, .cpu = -1
+	.library = "libcuda.so.1", .threads = 1, .calls = 20000, .rate = 100000, .seconds = 5, .cpu = -1
 };
 
 struct share {
@@ -81,27 +83,30 @@ static int64_t donate(toy_stream stream, uint64_t number)
 
 /* ---- launch ---- */
 
-static void capture_graph(void)
+static toy_exec capture_graph(long nodes)
 {
 	toy_graph graph;
+	toy_exec exec;
 
 	CHECK(capture_begin(b.stream[0], TOY_CAPTURE_GLOBAL));
-	for (long i = 0; i < b.nodes; i++)
+	for (long i = 0; i < nodes; i++)
 		launch_empty(b.stream[0]);
 	CHECK(capture_end(b.stream[0], &graph));
-	CHECK(instantiate(&b.exec, graph, 0));
+	CHECK(instantiate(&exec, graph, 0));
+	return exec;
 }
 
-static void launch_round(void)
+static void launch_round(long nodes)
 {
-	const long batch = b.nodes > 50 ? 8 : 40;
+	const toy_exec exec = nodes > 50 ? b.large : b.small;
+	const long batch = nodes > 50 ? 8 : 40;
 	uint64_t spent = 0;
 	long n = 0;
 
 	for (; n < b.calls; n += batch) {
 		const uint64_t begun = now_ns();
 		for (long i = 0; i < batch; i++)
-			CHECK(graph_launch(b.exec, b.stream[0]));
+			CHECK(graph_launch(exec, b.stream[0]));
 		spent += now_ns() - begun;
 		CHECK(stream_sync(b.stream[0]));
 	}
@@ -248,7 +253,8 @@ static void start(void)
 	CHECK(set(b.pool, 1, bytes, b.stream[0]));
 	CHECK(stream_sync(b.stream[0]));
 	add_pool(device);
-	capture_graph();
+	b.small = capture_graph(SMALL);
+	b.large = capture_graph(LARGE);
 }
 
 /* After the driver and the preload have made their threads, which may run anywhere. */
@@ -269,8 +275,11 @@ static void parse(int argc, char **argv)
 	const struct {
 		const char *name;
 		long *value;
-	} number[] = { { "--nodes", &b.nodes }, { "--threads", &b.threads }, { "--calls", &b.calls },
-		       { "--rate", &b.rate },   { "--seconds", &b.seconds }, { "--cpu", &b.cpu } };
+	} number[] = { { "--threads", &b.threads },
+		       { "--calls", &b.calls },
+		       { "--rate", &b.rate },
+		       { "--seconds", &b.seconds },
+		       { "--cpu", &b.cpu } };
 
 	if (argc < 2)
 		toy_die("launch, donate or flood?");
@@ -300,7 +309,7 @@ int main(int argc, char **argv)
 	stay();
 	while (fgets(line, sizeof line, stdin)) {
 		if (!strcmp(b.mode, "launch"))
-			launch_round();
+			launch_round(strtol(line, NULL, 10));
 		else if (!strcmp(b.mode, "donate"))
 			donate_round();
 		else

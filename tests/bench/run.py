@@ -21,6 +21,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+NODES = {4: 40, 200: 8}  # of a graph: launches between two waits, as in costs.c
 CUPTI = ["/usr/local/cuda/extras/CUPTI", "/usr/local/cuda-13.0/extras/CUPTI"]
 
 
@@ -48,8 +49,8 @@ class Worker:
             surroundings["LD_PRELOAD"] = preload
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=surroundings)
 
-    def round(self) -> list[float]:
-        self.process.stdin.write("\n")
+    def round(self, said: str = "") -> list[float]:
+        self.process.stdin.write(said + "\n")
         self.process.stdin.flush()
         return [float(word) for word in self.process.stdout.readline().split()]
 
@@ -77,35 +78,39 @@ class Bench:
         if self.driver == "cuda" and value > bar:
             self.missed.append(f"{name}: {value:.3f} is over {bar}")
 
-    def launch(self, nodes: int) -> None:
-        """Each triple is three processes, one after the other in an order that changes: bare, recorded, and bare again. Two processes that
-        do the same differ by more than two rounds of one, so there are many."""
-        calls, triples, rounds = (400, 2, 3) if self.quick else (800, 32, 9)
-        words = ["launch", "--nodes", str(nodes), "--calls", str(calls), "--cpu", str(max(os.sched_getaffinity(0)))]
-        kinds = {"bare": {}, "recorded": {"recorded": True}, "again": {}}
-        times, launched = {name: [] for name in kinds}, (calls + -calls % (8 if nodes > 50 else 40)) * rounds
+    def launch(self) -> None:
+        """Pairs of processes, one after the other, bare and recorded in an order that changes; after every third pair a second bare one: what
+        two equal processes differ by is the noise. Each times graphs of 4 and of 200 nodes."""
+        calls, pairs, rounds = (400, 3, 3) if self.quick else (800, 36, 6)
+        words = ["launch", "--calls", str(calls), "--cpu", str(max(os.sched_getaffinity(0)))]
+        times = {nodes: {} for nodes in NODES}
+        launched = sum(calls + -calls % batch for batch in NODES.values()) * rounds
 
         def one(name: str, **how) -> None:
             worker = Worker(self, words, **how)
-            found = [worker.round()[0] for _ in range(rounds)]
+            found = [[worker.round(str(nodes))[0] for nodes in NODES] for _ in range(rounds)]
             counters = worker.close()
-            times.setdefault(name, []).append(statistics.median(found[1:]))
+            for nodes, column in zip(NODES, zip(*found[1:])):
+                times[nodes].setdefault(name, []).append(statistics.median(column))
             if counters and counters["core.graph_launch"]["committed"] != launched:
                 self.missed.append(f"{launched} launches, counted {counters['core.graph_launch']['committed']}")
 
-        for turn in range(triples):
-            order = list(kinds.items())
-            for name, how in order[turn % 3:] + order[:turn % 3]:
-                one(name, **how)
+        for turn in range(pairs):
+            for name in ("bare", "recorded") if turn % 2 else ("recorded", "bare"):
+                one(name, recorded=name == "recorded")
+            if turn % 3 == 2:
+                one("again")
         for name, preload, what in self.cupti():
             for _ in range(5):
                 one(name, preload=preload, BENCH_CUPTI=what)
-        row = {"nodes": nodes, "ns": {name: spread(found) for name, found in times.items()}}
-        for name, found in times.items():
-            if name != "bare":
-                row[f"{name} / bare"] = spread([a / b for a, b in zip(found, times["bare"])])
-        self.judge(f"graph launch of {nodes} nodes", row["recorded / bare"]["median"], 1.02)
-        self.found[f"launch of {nodes} nodes"] = row
+        for nodes, found in times.items():
+            row = {"nodes": nodes, "ns": {name: spread(column) for name, column in found.items()}}
+            pairs_of = {"recorded": found["bare"], "again": found["bare"][2::3]}
+            for name, column in found.items():
+                if name != "bare":
+                    row[f"{name} / bare"] = spread([a / b for a, b in zip(column, pairs_of.get(name, found["bare"]))])
+            self.judge(f"graph launch of {nodes} nodes", row["recorded / bare"]["median"], 1.02)
+            self.found[f"launch of {nodes} nodes"] = row
 
     def cupti(self) -> list[tuple[str, str, str]]:
         """(name, preload, what it does), where CUPTI is."""
@@ -161,8 +166,7 @@ def main() -> int:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(args, pathlib.Path(folder))
-        for nodes in (4, 200):
-            bench.launch(nodes)
+        bench.launch()
         for threads in (1, 8):
             bench.donate(threads)
         full = args.driver == "cuda" and not args.quick
