@@ -194,12 +194,13 @@ static void judge_gone_log(struct judge *j, const struct model_process *p)
 		reasons_add(j->reasons, REASON_log_truncated, "%s: there is no log", j->where);
 }
 
+/* One that was not measured may well name no pool: its registration was refused, or it is that of a process before a fork. */
 static void judge_events_without_pool(struct judge *j, const struct model_process *p)
 {
 	uint64_t n = 0;
 
 	for (size_t i = 0; i < p->n_events; i++)
-		n += p->event[i].pool == MODEL_NONE;
+		n += p->event[i].pool == MODEL_NONE && p->event[i].outcome == CTR_COMMITTED;
 	if (n)
 		reasons_add(j->reasons, REASON_log_damaged,
 			    "%s: %llu events name a pool that the log does not describe", j->where,

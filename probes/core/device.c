@@ -30,8 +30,8 @@ void probe_ctx_leave(const struct shim_driver *drv, bool pushed)
 {
 	cu_context ctx;
 
-	if (pushed)
-		drv->ctx_pop(&ctx);
+	for (unsigned i = 0; pushed && i < SHIM_UNDO_TRIES; i++)
+		pushed = drv->ctx_pop(&ctx) != CU_SUCCESS;
 }
 
 static bool device_live(const struct probe_device *d)

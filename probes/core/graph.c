@@ -284,7 +284,7 @@ static const struct shim_driver *enter(struct shim_guard *guard)
 {
 	const struct shim_driver *drv = shim_driver();
 
-	if (!drv || !record_active() || !probe_lock(&graph_lock, GRAPH_WAIT_MS))
+	if (!drv || !drv->complete || !record_active() || !probe_lock(&graph_lock, GRAPH_WAIT_MS))
 		return NULL;
 	shim_guard_enter(guard);
 	return drv;

@@ -55,10 +55,11 @@ void shim_guard_enter(struct shim_guard *guard)
 		driver && driver->exchange_capture_mode && driver->exchange_capture_mode(&guard->mode) == CU_SUCCESS;
 }
 
-/* The mode that enter took out goes back in, so that guards nest. */
+/* The mode that enter took out goes back in, so that guards nest. A failure that passes must not leave the server's thread in
+ * another mode than its own. */
 void shim_guard_leave(struct shim_guard *guard)
 {
-	if (guard->exchanged)
-		shim_driver()->exchange_capture_mode(&guard->mode);
+	for (unsigned i = 0; guard->exchanged && i < SHIM_UNDO_TRIES; i++)
+		guard->exchanged = shim_driver()->exchange_capture_mode(&guard->mode) != CU_SUCCESS;
 	errno = guard->saved_errno;
 }

@@ -76,6 +76,9 @@ struct shim_driver {
 /* The driver that this process has loaded, or NULL while there is none. Cheap after the first success. */
 const struct shim_driver *shim_driver(void);
 
+/* How often a call that puts back what is the server's is tried. */
+#define SHIM_UNDO_TRIES 4u
+
 /* Brackets a group of our own calls: capture mode RELAXED on this thread, errno saved. Nests; never fails. */
 struct shim_guard {
 	int mode, saved_errno;

@@ -127,11 +127,13 @@ bool record_threads_all_gone(void); /* but for the calling one, which is not the
 /* Between the two a write of ours that goes over RLIMIT_FSIZE fails, and does no more. */
 struct record_signals {
 	sigset_t before;
+	bool blocked; /* by us: `before` is what was */
 	bool pending; /* it was not ours */
 };
 void record_signals_hold(struct record_signals *held);
 void record_signals_release(const struct record_signals *held);
-void record_signal_swallow(int number); /* one that is blocked and pending */
+void record_signals_restore(const sigset_t *mask); /* of the server's thread: tried again where it fails */
+void record_signal_swallow(int number);            /* one that is blocked and pending */
 
 /* ---- start.c ---- */
 void record_set_recording(bool on); /* as the control word wants it */

@@ -12,6 +12,8 @@
 
 #include "shim/compat.h"
 
+#define RESTORE_TRIES 4u
+
 void record_signal_swallow(int number)
 {
 	const struct timespec now = { 0, 0 };
@@ -29,13 +31,21 @@ void record_signals_hold(struct record_signals *held)
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGXFSZ);
-	pthread_sigmask(SIG_BLOCK, &set, &held->before);
+	held->blocked = !pthread_sigmask(SIG_BLOCK, &set, &held->before);
 	held->pending = !sigpending(&pending) && sigismember(&pending, SIGXFSZ) == 1;
+}
+
+void record_signals_restore(const sigset_t *mask)
+{
+	for (unsigned i = 0; i < RESTORE_TRIES && pthread_sigmask(SIG_SETMASK, mask, NULL); i++)
+		;
 }
 
 void record_signals_release(const struct record_signals *held)
 {
+	if (!held->blocked)
+		return;
 	if (!held->pending)
 		record_signal_swallow(SIGXFSZ);
-	pthread_sigmask(SIG_SETMASK, &held->before, NULL);
+	record_signals_restore(&held->before);
 }

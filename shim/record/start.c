@@ -184,7 +184,9 @@ static void hook_process(void)
 
 	if (!__atomic_compare_exchange_n(&hooked, &expected, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		return;
-	if (pthread_atfork(NULL, NULL, in_child) || atexit(at_exit))
+	if (pthread_atfork(NULL, NULL, in_child))
+		ctr_internal_error();
+	if (atexit(at_exit))
 		ctr_internal_error();
 }
 

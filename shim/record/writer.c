@@ -196,9 +196,11 @@ int record_writer_start(void)
 	pthread_attr_setstacksize(&attr, STACK_BYTES);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &server_mask);
-	rc = pthread_create(&thread, &attr, writer_main, NULL);
-	pthread_sigmask(SIG_SETMASK, &server_mask, NULL);
+	rc = pthread_sigmask(SIG_SETMASK, &all, &server_mask);
+	if (!rc) {
+		rc = pthread_create(&thread, &attr, writer_main, NULL);
+		record_signals_restore(&server_mask);
+	}
 	pthread_attr_destroy(&attr);
 	if (rc)
 		__atomic_store_n(&writer_state, WRITER_NONE, __ATOMIC_RELEASE);
