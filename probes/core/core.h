@@ -63,14 +63,17 @@ struct probe_counts {
 	uint64_t launches;         /* graph launches that succeeded */
 	uint64_t launches_at_step; /* of these, before the last step that asked what was seen */
 };
-extern struct probe_counts probe_counts;
+extern struct probe_counts probe_counts RECORD_HIDDEN;
 extern uint32_t probe_registry; /* the lock over pools, devices and regions */
 
-bool probe_on(void);    /* this process is recorded */
 bool probe_start(void); /* starts the recording if need be, and says what could not be said before */
-/* probe_on, for calls that start no recording but in the child of a process that recorded. Such a child may speak of its
+/* This process is recorded; for calls that start no recording but in the child of a process that recorded. Such a child may speak of its
  * parent's pools: were it not recorded, the run would look as if it had said nothing. */
-bool probe_on_or_inherits(void);
+bool probe_start_inherited(void);
+static inline bool probe_on_or_inherits(void)
+{
+	return __builtin_expect(record_active(), 1) || probe_start_inherited();
+}
 void probe_forked(void);
 
 /* ---- device.c: what we hold in one context ---- */
@@ -230,7 +233,7 @@ struct probe_pool {
 	struct probe_ring ring;
 };
 
-extern struct probe_pool probe_pools[PROBE_POOLS];
+extern struct probe_pool probe_pools[PROBE_POOLS] RECORD_HIDDEN;
 
 static inline int32_t probe_pool_id(const struct probe_pool *p)
 {
@@ -266,8 +269,31 @@ void probe_pools_going(cu_context ctx, cu_device device);
 void probe_pools_forget(void);
 /* Waits, bounded, until no launch that may read this region is on its way or in flight. */
 void probe_pools_settle_region(uint32_t region);
-/* Counts one launch of a graph that touches `set` (NULL: may touch any). True: it counts for some pool. */
-bool probe_pools_count_launch(const uint64_t set[PROBE_SET_WORDS]);
+/* What a launch must look at beyond the first word of the sets. */
+enum {
+	PROBE_BLIND = 1, /* a pool is not matched against the graphs yet: every launch counts */
+	PROBE_MANY = 2   /* there was a pool beyond the first 64 */
+};
+
+/* Pools by their place in the table: those that are there, those in host memory, which any graph may touch. */
+struct probe_sets {
+	uint64_t live[PROBE_SET_WORDS], host[PROBE_SET_WORDS];
+	uint32_t unusual;
+};
+extern struct probe_sets probe_sets RECORD_HIDDEN;
+
+/* Counts one launch of a graph that touches the pools of this word of the sets. True: it counts for some pool. */
+static inline bool probe_pools_count_launch(uint32_t word, uint64_t touched)
+{
+	uint64_t hit = __atomic_load_n(&probe_sets.live[word], __ATOMIC_RELAXED) &
+		       (touched | __atomic_load_n(&probe_sets.host[word], __ATOMIC_RELAXED));
+	bool any = hit != 0;
+
+	for (; hit; hit &= hit - 1)
+		__atomic_fetch_add(&probe_pools[word * 64 + (uint32_t)__builtin_ctzll(hit)].launches, 1,
+				   __ATOMIC_RELAXED);
+	return any;
+}
 /* A use of every pool that is live. */
 uint32_t probe_pools_use(struct probe_pool *list[PROBE_POOLS]);
 /* The writer holds a pool with shots in flight while it looks into it; false: there is nothing to look at. */

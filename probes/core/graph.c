@@ -7,34 +7,27 @@
 
 #include <string.h>
 
-#define PLACES    16384u
 #define TRIES     64u
 #define TOMBSTONE ((cu_graph_exec)(uintptr_t)1)
 
-struct place {
-	cu_graph_exec exec; /* written last when one comes, first when one goes */
-	struct graph_info *g;
-};
-
-static struct place places[PLACES];
+struct graph_place probe_graph_places[GRAPH_PLACES];
 static struct graph_info infos[GRAPH_MAX]; /* never unmapped: a launch may race with its graph's destruction */
 static uint32_t infos_used, infos_free;    /* infos_free: index + 1 */
 static uint64_t numbers;
 static size_t kept; /* bytes of all images */
 static uint32_t graph_lock;
-uint32_t probe_graphs_blind;
 
 /* ---- the table ---- */
 
-static struct place *place_of(cu_graph_exec exec, uint32_t try)
+static struct graph_place *place_of(cu_graph_exec exec, uint32_t try)
 {
-	return &places[(log_mix64((uintptr_t)exec) + try) % PLACES];
+	return &probe_graph_places[(probe_graph_place(exec) + try) % GRAPH_PLACES];
 }
 
-static struct place *find_place(cu_graph_exec exec)
+static struct graph_place *find_place(cu_graph_exec exec)
 {
 	for (uint32_t i = 0; i < TRIES; i++) {
-		struct place *at = place_of(exec, i);
+		struct graph_place *at = place_of(exec, i);
 		cu_graph_exec there = __atomic_load_n(&at->exec, __ATOMIC_ACQUIRE);
 		if (there == exec)
 			return at;
@@ -44,9 +37,9 @@ static struct place *find_place(cu_graph_exec exec)
 	return NULL;
 }
 
-struct graph_info *probe_graph_find(cu_graph_exec exec)
+struct graph_info *probe_graph_search(cu_graph_exec exec)
 {
-	struct place *at = find_place(exec);
+	struct graph_place *at = find_place(exec);
 
 	return at ? __atomic_load_n(&at->g, __ATOMIC_RELAXED) : NULL;
 }
@@ -70,7 +63,7 @@ static struct graph_info *take_info(void)
 static struct graph_info *insert(cu_graph_exec exec)
 {
 	for (uint32_t i = 0; i < TRIES; i++) {
-		struct place *at = place_of(exec, i);
+		struct graph_place *at = place_of(exec, i);
 		struct graph_info *g;
 		if (at->exec && at->exec != TOMBSTONE)
 			continue;
@@ -106,7 +99,7 @@ static void drop_image(struct graph_info *g)
 
 static void remove_graph(cu_graph_exec exec)
 {
-	struct place *at = find_place(exec);
+	struct graph_place *at = find_place(exec);
 	struct graph_info *g;
 
 	if (!at)
@@ -393,7 +386,7 @@ void probe_graphs_rescan(bool pool)
 {
 	if (!probe_lock(&graph_lock, GRAPH_WAIT_MS)) {
 		if (pool)
-			__atomic_store_n(&probe_graphs_blind, 1, __ATOMIC_RELEASE);
+			__atomic_fetch_or(&probe_sets.unusual, PROBE_BLIND, __ATOMIC_RELEASE);
 		return;
 	}
 	for (uint32_t i = 0; i < infos_used; i++) {
@@ -404,7 +397,7 @@ void probe_graphs_rescan(bool pool)
 			set_unreadable(g, true);
 		graph_touch(g, LOG_GRAPH_RESCANNED);
 	}
-	__atomic_store_n(&probe_graphs_blind, 0, __ATOMIC_RELEASE);
+	__atomic_fetch_and(&probe_sets.unusual, ~(uint32_t)PROBE_BLIND, __ATOMIC_RELEASE);
 	probe_unlock(&graph_lock);
 }
 
@@ -420,12 +413,11 @@ void probe_graphs_clear_pool(uint32_t index)
 void probe_graphs_forget(void)
 {
 	if (infos_used) /* each page written in the child of a fork is a page copied */
-		memset(places, 0, sizeof places);
+		memset(probe_graph_places, 0, sizeof probe_graph_places);
 	memset(infos, 0, infos_used * sizeof infos[0]);
 	infos_used = infos_free = 0;
 	numbers = 0;
 	kept = 0;
 	graph_lock = 0;
-	probe_graphs_blind = 0;
 	probe_names_forget();
 }

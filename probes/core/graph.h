@@ -100,8 +100,34 @@ void probe_names_forget(void);
 void graph_touch(struct graph_info *g, uint32_t flags);
 
 /* ---- graph.c ---- */
-struct graph_info *probe_graph_find(cu_graph_exec exec); /* hot, lock-free */
-extern uint32_t probe_graphs_blind;  /* a pool is not matched against the graphs yet: every launch counts */
+
+#define GRAPH_PLACE_BITS 14
+#define GRAPH_PLACES     (1u << GRAPH_PLACE_BITS)
+
+struct graph_place {
+	cu_graph_exec exec; /* written last when one comes, first when one goes */
+	struct graph_info *g;
+};
+extern struct graph_place probe_graph_places[GRAPH_PLACES] RECORD_HIDDEN;
+
+/* Handles are addresses: the high bits of the product depend on all bits that differ. */
+static inline uint32_t probe_graph_place(cu_graph_exec exec)
+{
+	return (uint32_t)((uintptr_t)exec * 0x9e3779b97f4a7c15ull >> (64 - GRAPH_PLACE_BITS));
+}
+
+struct graph_info *probe_graph_search(cu_graph_exec exec);
+
+/* Hot, lock-free; most graphs lie in the first place. */
+static inline struct graph_info *probe_graph_find(cu_graph_exec exec)
+{
+	const struct graph_place *at = &probe_graph_places[probe_graph_place(exec)];
+
+	if (__builtin_expect(__atomic_load_n(&at->exec, __ATOMIC_ACQUIRE) == exec, 1))
+		return __atomic_load_n(&at->g, __ATOMIC_RELAXED);
+	return probe_graph_search(exec);
+}
+
 void probe_graphs_rescan(bool pool); /* a pool, or else a region, has come */
 void probe_graphs_clear_pool(uint32_t index);
 void probe_graphs_forget(void);
@@ -112,8 +138,7 @@ void probe_graph_node_set(cu_graph_exec exec, cu_graph_node node, enum shim_node
 void probe_graph_destroying(cu_graph_exec exec);
 
 /* ---- launch.c ---- */
-void probe_launch_begin(cu_graph_exec exec, cu_stream stream);
-void probe_launch_end(cu_graph_exec exec, cu_stream stream, cu_result result);
+cu_result probe_launch_end(cu_graph_exec exec, cu_stream stream, cu_result result);
 void probe_runtime_launch(unsigned driver_launches, int result);
 
 #endif

@@ -6,12 +6,6 @@
 
 #include <string.h>
 
-void probe_launch_begin(cu_graph_exec exec, cu_stream stream)
-{
-	(void)exec, (void)stream;
-	ctr_begin(ctr_core(CTR_ROW_GRAPH_LAUNCH));
-}
-
 static void say(const struct graph_info *g, uint64_t number, cu_stream stream, cu_result result)
 {
 	struct log_launch r;
@@ -29,23 +23,56 @@ static void say(const struct graph_info *g, uint64_t number, cu_stream stream, c
 		ctr_add(ctr_core(CTR_ROW_LAUNCH_LOST), 1);
 }
 
-/* Counted when it has succeeded: a later donation of this thread finds it counted, a failed launch moved no state. */
-void probe_launch_end(cu_graph_exec exec, cu_stream stream, cu_result result)
+static void count_pools(const uint64_t *set)
 {
-	struct ctr_row *row = ctr_core(CTR_ROW_GRAPH_LAUNCH);
+	bool any = false;
+
+	for (uint32_t w = 0; w < PROBE_SET_WORDS; w++)
+		any |= probe_pools_count_launch(w, set[w]);
+	if (any)
+		ctr_add(ctr_core(CTR_ROW_POOL_LAUNCHES), 1);
+}
+
+/* A launch that failed, at a level that records launches, of a graph that we have not read, or with many pools. */
+__attribute__((noinline)) static cu_result end_slowly(cu_graph_exec exec, cu_stream stream, cu_result result)
+{
+	static const uint64_t every_pool[PROBE_SET_WORDS] = { ~0ull, ~0ull, ~0ull, ~0ull };
 	const struct graph_info *g = probe_graph_find(exec);
 	uint64_t number = 0; /* of a launch that did not happen */
 
+	_Static_assert(PROBE_SET_WORDS == 4, "every pool is in the set of every pool");
 	if (result == CU_SUCCESS) {
 		const bool read = g && !__atomic_load_n(&g->unreadable, __ATOMIC_RELAXED) &&
-				  !__atomic_load_n(&probe_graphs_blind, __ATOMIC_RELAXED);
+				  !(__atomic_load_n(&probe_sets.unusual, __ATOMIC_RELAXED) & PROBE_BLIND);
 		number = __atomic_add_fetch(&probe_counts.launches, 1, __ATOMIC_RELAXED);
-		if (probe_pools_count_launch(read ? g->set : NULL))
-			ctr_add(ctr_core(CTR_ROW_POOL_LAUNCHES), 1);
+		count_pools(read ? g->set : every_pool);
 	}
-	ctr_finish(row, result == CU_SUCCESS ? CTR_COMMITTED : CTR_ERROR_DRIVER);
+	ctr_finish(ctr_core(CTR_ROW_GRAPH_LAUNCH), result == CU_SUCCESS ? CTR_COMMITTED : CTR_ERROR_DRIVER);
 	if (record_level() >= LOG_LEVEL_LAUNCHES && record_recording())
 		say(g, number, stream, result);
+	return result;
+}
+
+/* Counted when it has succeeded: a later donation of this thread finds it counted, a failed launch moved no state. What
+ * the usual launch needs is written out here, with no call that would make it save registers. */
+cu_result probe_launch_end(cu_graph_exec exec, cu_stream stream, cu_result result)
+{
+	const struct graph_place *at = &probe_graph_places[probe_graph_place(exec)];
+	const struct graph_info *g;
+
+	if (__builtin_expect(result != CU_SUCCESS || __atomic_load_n(&at->exec, __ATOMIC_ACQUIRE) != exec, 0))
+		return end_slowly(exec, stream, result);
+	g = __atomic_load_n(&at->g, __ATOMIC_RELAXED);
+	if (__builtin_expect(!g || __atomic_load_n(&g->unreadable, __ATOMIC_RELAXED) ||
+				     __atomic_load_n(&probe_sets.unusual, __ATOMIC_RELAXED) ||
+				     record_level() >= LOG_LEVEL_LAUNCHES,
+			     0))
+		return end_slowly(exec, stream, result);
+	__atomic_fetch_add(&probe_counts.launches, 1, __ATOMIC_RELAXED);
+	if (probe_pools_count_launch(0, __atomic_load_n(&g->set[0], __ATOMIC_RELAXED)))
+		ctr_add(ctr_core(CTR_ROW_POOL_LAUNCHES), 1);
+	ctr_finish(ctr_core(CTR_ROW_GRAPH_LAUNCH), CTR_COMMITTED);
+	return CU_SUCCESS;
 }
 
 void probe_runtime_launch(unsigned driver_launches, int result)

@@ -43,7 +43,7 @@ static void unrouted(const char *name, int version, uint64_t flags)
 
 const struct shim_observer shim_observer = {
 	.cuda_ready = cuda_ready,
-	.launch_begin = probe_launch_begin,
+	.launch_begun = &record_area.page.row[CTR_ROW_GRAPH_LAUNCH].begun,
 	.launch_end = probe_launch_end,
 	.runtime_launch = probe_runtime_launch,
 	.instantiated = probe_graph_instantiated,

@@ -12,7 +12,7 @@
 #include <string.h>
 
 struct probe_pool probe_pools[PROBE_POOLS];
-static uint64_t live_set[PROBE_SET_WORDS], host_set[PROBE_SET_WORDS];
+struct probe_sets probe_sets;
 
 /* ---- use ---- */
 
@@ -73,23 +73,6 @@ static void set_bit(uint64_t *set, uint32_t i, bool on)
 		__atomic_fetch_and(&set[i / 64], ~(1ull << i % 64), __ATOMIC_SEQ_CST);
 }
 
-bool probe_pools_count_launch(const uint64_t set[PROBE_SET_WORDS])
-{
-	bool any = false;
-
-	for (uint32_t w = 0; w < PROBE_SET_WORDS; w++) {
-		uint64_t hit = __atomic_load_n(&live_set[w], __ATOMIC_RELAXED);
-		if (set)
-			hit &= __atomic_load_n(&set[w], __ATOMIC_RELAXED) |
-			       __atomic_load_n(&host_set[w], __ATOMIC_RELAXED);
-		any |= hit != 0;
-		for (; hit; hit &= hit - 1)
-			__atomic_fetch_add(&probe_pools[w * 64 + (uint32_t)__builtin_ctzll(hit)].launches, 1,
-					   __ATOMIC_RELAXED);
-	}
-	return any;
-}
-
 /* ---- adding; under probe_registry ---- */
 
 static void drop_memory(struct probe_pool *p)
@@ -119,7 +102,7 @@ static void reap(struct probe_pool *p)
 		return;
 	}
 	drop_memory(p);
-	set_bit(host_set, probe_pool_index(p), false);
+	set_bit(probe_sets.host, probe_pool_index(p), false);
 	__atomic_store_n(&p->state, PROBE_POOL_FREE, __ATOMIC_SEQ_CST);
 }
 
@@ -162,13 +145,15 @@ static int add(const struct slotprobe_pool *said)
 			 __ATOMIC_RELAXED);
 	__atomic_store_n(&p->state, PROBE_POOL_ADDING, __ATOMIC_SEQ_CST);
 	probe_layout_say(p);
-	set_bit(host_set, probe_pool_index(p), p->device < 0);
+	set_bit(probe_sets.host, probe_pool_index(p), p->device < 0);
+	if (probe_pool_index(p) >= 64)
+		__atomic_fetch_or(&probe_sets.unusual, PROBE_MANY, __ATOMIC_RELEASE);
 	__atomic_store_n(&p->state, PROBE_POOL_LIVE, __ATOMIC_SEQ_CST);
 	/* Graphs know the pool before launches count for it; its id is not out yet, so no donation can miss one. */
 	probe_graphs_rescan(true);
-	set_bit(live_set, probe_pool_index(p), true);
+	set_bit(probe_sets.live, probe_pool_index(p), true);
 	if (__atomic_load_n(&p->state, __ATOMIC_SEQ_CST) != PROBE_POOL_LIVE)
-		set_bit(live_set, probe_pool_index(p), false); /* it went meanwhile */
+		set_bit(probe_sets.live, probe_pool_index(p), false); /* it went meanwhile */
 	return probe_pool_id(p);
 }
 
@@ -200,7 +185,7 @@ static bool mark_gone(struct probe_pool *p)
 
 	if (!__atomic_compare_exchange_n(&p->state, &live, PROBE_POOL_GONE, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 		return false;
-	set_bit(live_set, probe_pool_index(p), false);
+	set_bit(probe_sets.live, probe_pool_index(p), false);
 	return true;
 }
 
@@ -295,7 +280,7 @@ static bool lies_in(const struct probe_pool *p, uint64_t address, uint64_t bytes
 /* The live set is read first: this runs in every free of the server. */
 #define FOR_LIVE_POOLS(p)                                                                                              \
 	for (uint32_t w = 0; w < PROBE_SET_WORDS; w++)                                                                 \
-		for (uint64_t left = __atomic_load_n(&live_set[w], __ATOMIC_SEQ_CST); left; left &= left - 1)          \
+		for (uint64_t left = __atomic_load_n(&probe_sets.live[w], __ATOMIC_SEQ_CST); left; left &= left - 1)   \
 			if ((p = use_place(w * 64 + (uint32_t)__builtin_ctzll(left))) != NULL)
 
 void probe_pools_releasing(uint64_t address, uint64_t bytes)
@@ -392,6 +377,5 @@ void probe_pools_forget(void)
 		memset(&probe_pools[i], 0, sizeof probe_pools[i]);
 		probe_pools[i].made = made;
 	}
-	memset(live_set, 0, sizeof live_set);
-	memset(host_set, 0, sizeof host_set);
+	memset(&probe_sets, 0, sizeof probe_sets);
 }

@@ -10,14 +10,9 @@
 struct probe_counts probe_counts;
 uint32_t probe_registry;
 
-bool probe_on(void)
+bool probe_start_inherited(void)
 {
-	return record_options()->dir && record_active();
-}
-
-bool probe_on_or_inherits(void)
-{
-	return probe_on() || (record_inherited() && probe_start());
+	return record_inherited() && probe_start();
 }
 
 bool probe_start(void)

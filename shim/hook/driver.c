@@ -5,6 +5,8 @@
 #include "driver.h"
 #include "hook.h"
 
+const struct shim_driver *shim_driver_found;
+
 static void fill(struct shim_driver *driver, void *libcuda)
 {
 	bool complete = true;
@@ -19,29 +21,26 @@ static void fill(struct shim_driver *driver, void *libcuda)
 
 /* Who comes first publishes. Each thread fills a table of its own, because a lock, or a table that is half filled by a
  * thread that a fork left behind, would stop the others. More threads at once than tables: the last ones get none yet. */
-const struct shim_driver *shim_driver(void)
+const struct shim_driver *shim_driver_find(void)
 {
 	static struct shim_driver tables[4];
 	static unsigned taken;
-	static const struct shim_driver *published;
-	const struct shim_driver *driver = __atomic_load_n(&published, __ATOMIC_ACQUIRE), *none = NULL;
+	const struct shim_driver *none = NULL;
 	int saved = errno;
 	void *libcuda;
 	unsigned mine;
 
-	if (driver)
-		return driver;
 	libcuda = shim_libcuda();
 	if (!libcuda)
 		return NULL;
 	mine = __atomic_fetch_add(&taken, 1, __ATOMIC_RELAXED);
 	if (mine < sizeof(tables) / sizeof(tables[0])) {
 		fill(&tables[mine], libcuda);
-		__atomic_compare_exchange_n(&published, &none, &tables[mine], false, __ATOMIC_ACQ_REL,
+		__atomic_compare_exchange_n(&shim_driver_found, &none, &tables[mine], false, __ATOMIC_ACQ_REL,
 					    __ATOMIC_ACQUIRE);
 	}
 	errno = saved;
-	return __atomic_load_n(&published, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&shim_driver_found, __ATOMIC_ACQUIRE);
 }
 
 void shim_guard_enter(struct shim_guard *guard)

@@ -73,8 +73,16 @@ struct shim_driver {
 	bool complete; /* every needed call is there */
 };
 
+extern const struct shim_driver *shim_driver_found __attribute__((visibility("hidden")));
+const struct shim_driver *shim_driver_find(void);
+
 /* The driver that this process has loaded, or NULL while there is none. Cheap after the first success. */
-const struct shim_driver *shim_driver(void);
+static inline const struct shim_driver *shim_driver(void)
+{
+	const struct shim_driver *driver = __atomic_load_n(&shim_driver_found, __ATOMIC_ACQUIRE);
+
+	return __builtin_expect(driver != NULL, 1) ? driver : shim_driver_find();
+}
 
 /* How often a call that puts back what is the server's is tried. */
 #define SHIM_UNDO_TRIES 4u

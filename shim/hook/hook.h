@@ -38,7 +38,7 @@ struct shim_target {
 	void *next; /* the next definition in the program's scope, else as real */
 	void *raw;  /* libcuda's own */
 };
-extern struct shim_target shim_target[SHIM_ENTRY_COUNT];
+extern struct shim_target shim_target[SHIM_ENTRY_COUNT] __attribute__((visibility("hidden")));
 
 /* The slow path of the functions in entry.c: NULL, the target is not there. */
 void *shim_find_real(enum shim_entry_id id);

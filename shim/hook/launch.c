@@ -3,6 +3,7 @@
  * launch.c: the driver's graph launch. The hot path: no lock, no look-up, one flag of this thread.
  */
 #include "hook.h"
+#include "shim/record/log_format.h"
 
 __thread struct shim_thread shim_thread;
 
@@ -18,12 +19,11 @@ static inline cu_result launch(launch_fn *real, cu_graph_exec exec, cu_stream st
 	if (shim_unlikely(thread->in_launch))
 		return real(exec, stream);
 	thread->in_launch = true;
-	SHIM_TELL(launch_begin, exec, seen);
+	__atomic_fetch_add(shim_observer.launch_begun, CTR_BEGIN_ONE, __ATOMIC_RELAXED);
 	result = real(exec, stream);
-	SHIM_TELL(launch_end, exec, seen, result);
 	thread->driver_launches++;
 	thread->in_launch = false;
-	return result;
+	return shim_observer.launch_end(exec, seen, result);
 }
 
 cu_result shim_wrap_graph_launch(launch_fn *real, cu_graph_exec exec, cu_stream stream)

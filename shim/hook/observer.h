@@ -25,9 +25,11 @@ struct shim_observer {
 	/* cuInit succeeded (each time; the first starts the recording) */
 	void (*cuda_ready)(void);
 
-	/* Around the real cuGraphLaunch. Both hot: atomics only. */
-	void (*launch_begin)(cu_graph_exec exec, cu_stream stream);
-	void (*launch_end)(cu_graph_exec exec, cu_stream stream, cu_result result);
+	/* Around the real cuGraphLaunch, and hot. Before it CTR_BEGIN_ONE is added to a row's `begun`. After it the other
+	 * is called, atomics only, who keeps errno and hands back the result: so the call is a jump. Both are always
+	 * there. */
+	uint64_t *launch_begun;
+	cu_result (*launch_end)(cu_graph_exec exec, cu_stream stream, cu_result result);
 	/* a cudaGraphLaunch of the runtime returned; driver_launches: driver launches seen inside it on this thread */
 	void (*runtime_launch)(unsigned driver_launches, int result);
 
@@ -50,6 +52,6 @@ struct shim_observer {
 	void (*unrouted)(const char *name, int version, uint64_t flags);
 };
 
-extern const struct shim_observer shim_observer; /* defined by probes/core */
+extern const struct shim_observer shim_observer __attribute__((visibility("hidden"))); /* defined by probes/core */
 
 #endif

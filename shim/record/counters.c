@@ -17,22 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#if defined(__x86_64__)
-#define PAGE_ALIGN 4096u
-#else
-#define PAGE_ALIGN 65536u /* arm64 kernels come with pages up to this */
-#endif
-#define MAP_BYTES ((sizeof(struct ctr_page) + PAGE_ALIGN - 1) / PAGE_ALIGN * PAGE_ALIGN)
-
-static union {
-	struct ctr_page page;
-	unsigned char room[MAP_BYTES];
-} area __attribute__((aligned(PAGE_ALIGN)));
-
-struct ctr_page *record_page(void)
-{
-	return &area.page;
-}
+union record_area record_area __attribute__((aligned(RECORD_PAGE_ALIGN)));
 
 void ctr_internal_error(void)
 {
@@ -41,9 +26,10 @@ void ctr_internal_error(void)
 
 int ctr_index(const struct ctr_row *row)
 {
-	size_t offset = (size_t)((const char *)row - (const char *)area.page.row);
+	size_t offset = (size_t)((const char *)row - (const char *)record_area.page.row);
 
-	if ((const char *)row < (const char *)area.page.row || offset >= sizeof area.page.row || offset % sizeof *row)
+	if ((const char *)row < (const char *)record_area.page.row || offset >= sizeof record_area.page.row ||
+	    offset % sizeof *row)
 		return -1;
 	return (int)(offset / sizeof *row);
 }
@@ -97,15 +83,16 @@ static const struct name *copy_name(const char *text, uint32_t kind)
 /* Rows below n_rows are named: a helper that comes late to row `index` finds n_rows past it and changes nothing. */
 static void publish(uint32_t index, const struct name *name)
 {
-	struct ctr_row *row = &area.page.row[index];
+	struct ctr_row *row = &record_area.page.row[index];
 	uint32_t expected = index;
 
-	if (__atomic_load_n(&area.page.n_rows, __ATOMIC_ACQUIRE) > index)
+	if (__atomic_load_n(&record_area.page.n_rows, __ATOMIC_ACQUIRE) > index)
 		return;
 	for (size_t i = 0; i < NAME_BYTES / 8; i++)
 		__atomic_store_n((uint64_t *)(void *)row->name + i, name->word[i], __ATOMIC_RELAXED);
 	__atomic_store_n(&row->kind, name->kind, __ATOMIC_RELAXED);
-	__atomic_compare_exchange_n(&area.page.n_rows, &expected, index + 1, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+	__atomic_compare_exchange_n(&record_area.page.n_rows, &expected, index + 1, false, __ATOMIC_RELEASE,
+				    __ATOMIC_RELAXED);
 }
 
 static const struct name *claim(uint32_t index, const struct name *wanted)
@@ -135,7 +122,7 @@ struct ctr_row *ctr_named(const char *name, enum ctr_kind kind)
 			break;
 		have = claim(i, have ? have : copy);
 		if (!strncmp(have->text, name, NAME_BYTES - 1))
-			return &area.page.row[i];
+			return &record_area.page.row[i];
 	}
 	return NULL;
 }
@@ -219,20 +206,21 @@ int ctr_attach(const struct record_rundir *dir)
 	int rc;
 
 	do
-		rc = posix_fallocate(dir->ctr_fd, 0, sizeof area.page);
+		rc = posix_fallocate(dir->ctr_fd, 0, sizeof record_area.page);
 	while (rc == EINTR);
 	if (rc)
 		return -rc;
-	page = mmap(NULL, sizeof area, PROT_READ | PROT_WRITE, MAP_SHARED, dir->ctr_fd, 0);
+	page = mmap(NULL, sizeof record_area, PROT_READ | PROT_WRITE, MAP_SHARED, dir->ctr_fd, 0);
 	if (page == MAP_FAILED)
 		return -errno;
 	name_probes(record_options()->probes);
 	claim_core_rows();
-	copy_page(page, &area.page);
+	copy_page(page, &record_area.page);
 	fill_header(page, dir);
-	if (mremap(page, sizeof area, sizeof area, MREMAP_MAYMOVE | MREMAP_FIXED, &area) == MAP_FAILED) {
+	if (mremap(page, sizeof record_area, sizeof record_area, MREMAP_MAYMOVE | MREMAP_FIXED, &record_area) ==
+	    MAP_FAILED) {
 		rc = -errno;
-		munmap(page, sizeof area);
+		munmap(page, sizeof record_area);
 		return rc;
 	}
 	publish_all(); /* what was named since it was copied */
@@ -241,19 +229,20 @@ int ctr_attach(const struct record_rundir *dir)
 
 static void *fresh_memory(void *at, int flags)
 {
-	return mmap(at, sizeof area, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+	return mmap(at, sizeof record_area, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
 }
 
 void ctr_detach(bool keep_counts)
 {
-	struct ctr_page *copy = fresh_memory(keep_counts ? NULL : &area, keep_counts ? 0 : MAP_FIXED);
+	struct ctr_page *copy = fresh_memory(keep_counts ? NULL : &record_area, keep_counts ? 0 : MAP_FIXED);
 
 	if (copy == MAP_FAILED)
 		return;
 	if (keep_counts) {
-		copy_page(copy, &area.page);
-		if (mremap(copy, sizeof area, sizeof area, MREMAP_MAYMOVE | MREMAP_FIXED, &area) == MAP_FAILED)
-			munmap(copy, sizeof area);
+		copy_page(copy, &record_area.page);
+		if (mremap(copy, sizeof record_area, sizeof record_area, MREMAP_MAYMOVE | MREMAP_FIXED, &record_area) ==
+		    MAP_FAILED)
+			munmap(copy, sizeof record_area);
 	}
 	publish_all();
 }
@@ -270,11 +259,11 @@ static void set_text(char *to, size_t bytes, const char *from)
 
 void record_set_rank(const char *rank)
 {
-	set_text(area.page.rank, sizeof area.page.rank, rank);
+	set_text(record_area.page.rank, sizeof record_area.page.rank, rank);
 }
 
 void record_set_driver(const char *driver)
 {
-	set_text(area.page.driver, sizeof area.page.driver, driver);
-	__atomic_store_n(&area.page.driver_seen, 1, __ATOMIC_RELEASE);
+	set_text(record_area.page.driver, sizeof record_area.page.driver, driver);
+	__atomic_store_n(&record_area.page.driver_seen, 1, __ATOMIC_RELEASE);
 }

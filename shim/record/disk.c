@@ -21,7 +21,6 @@
 static char run_path[PATH_MAX];
 static uint64_t looked_ns, since_look; /* bytes written since */
 static uint64_t free_bytes, run_bytes;
-static uint32_t stopped;
 
 /* By the system call, as in record_fd_identity. */
 static uint64_t log_bytes(int dir, const char *name)
@@ -104,10 +103,5 @@ void record_disk_fill(struct log_disk_stop *stop)
 
 void record_disk_set_stopped(bool stop)
 {
-	__atomic_store_n(&stopped, stop, __ATOMIC_RELAXED);
-}
-
-bool record_disk_stopped(void)
-{
-	return __atomic_load_n(&stopped, __ATOMIC_RELAXED);
+	__atomic_store_n(&record_hot.disk_stopped, stop, __ATOMIC_RELAXED);
 }

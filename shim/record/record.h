@@ -14,6 +14,8 @@
 
 #include "log_format.h"
 
+#define RECORD_HIDDEN __attribute__((visibility("hidden"))) /* reached without a table of addresses */
+
 /* What the environment asks for; read once, before main. dir == NULL: not recorded (AT_SECURE too). */
 struct record_options {
 	const char *dir, *arm, *label, *probes; /* probes: names of adapter points, comma-separated */
@@ -28,17 +30,62 @@ const struct record_options *record_options(void);
 /* Starts recording in this process: directory, files, counters page, writer thread. Idempotent and cheap once started.
  * Returns 0, or -errno when the process cannot record (then everything stays off; the server never notices). */
 int record_start(void);
-bool record_active(void); /* started, not ended, and this is not a fork of the process that started it */
+
+/* What hot paths ask: words that only shim/record writes. */
+enum record_state { RECORD_IDLE, RECORD_STARTING, RECORD_ACTIVE, RECORD_FAILED, RECORD_ENDED };
+struct record_hot {
+	uint32_t state, inherited, recording, level, disk_stopped;
+};
+extern struct record_hot record_hot RECORD_HIDDEN;
+
+/* Started, not ended, and this is not a fork of the process that started it. */
+static inline bool record_active(void)
+{
+	return __atomic_load_n(&record_hot.state, __ATOMIC_ACQUIRE) == RECORD_ACTIVE;
+}
+
 /* This is the child of a process that recorded, and has not begun to record itself: it may hold ids of its parent's. */
-bool record_inherited(void);
-bool record_recording(void); /* active, and neither paused nor stopped by the disk guard: relaxed load, for hot paths */
-bool record_disk_stopped(void);
-uint32_t record_level(void);
+static inline bool record_inherited(void)
+{
+	return __atomic_load_n(&record_hot.inherited, __ATOMIC_RELAXED);
+}
+
+/* Active, and neither paused nor stopped by the disk guard. */
+static inline bool record_recording(void)
+{
+	return __atomic_load_n(&record_hot.recording, __ATOMIC_RELAXED);
+}
+
+static inline bool record_disk_stopped(void)
+{
+	return __atomic_load_n(&record_hot.disk_stopped, __ATOMIC_RELAXED);
+}
+
+static inline uint32_t record_level(void)
+{
+	return __atomic_load_n(&record_hot.level, __ATOMIC_RELAXED);
+}
 
 /* ---- counters ---- */
 
+#if defined(__x86_64__)
+#define RECORD_PAGE_ALIGN 4096u
+#else
+#define RECORD_PAGE_ALIGN 65536u /* arm64 kernels come with pages up to this */
+#endif
+
+/* Whole pages: see counters.c. */
+union record_area {
+	struct ctr_page page;
+	unsigned char room[(sizeof(struct ctr_page) + RECORD_PAGE_ALIGN - 1) / RECORD_PAGE_ALIGN * RECORD_PAGE_ALIGN];
+};
+extern union record_area record_area RECORD_HIDDEN;
+
 /* The page; before record_start a page of zeros in memory, so that counting never needs a branch. */
-struct ctr_page *record_page(void);
+static inline struct ctr_page *record_page(void)
+{
+	return &record_area.page;
+}
 
 static inline struct ctr_row *ctr_core(enum ctr_core_row row)
 {

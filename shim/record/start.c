@@ -18,38 +18,16 @@
 #define SLOTPROBE_VERSION "unknown"
 #endif
 
-enum { REC_IDLE, REC_STARTING, REC_ACTIVE, REC_FAILED, REC_ENDED };
-
-static uint32_t state;
-static int failure; /* why it is REC_FAILED */
-static uint32_t wanted = 1, recording, level;
-static uint32_t hooked, inherited;
+struct record_hot record_hot;
+static int failure; /* why it is RECORD_FAILED */
+static uint32_t wanted = 1;
+static uint32_t hooked;
 static __thread bool starting_here;
 static struct record_rundir files;
 
-bool record_active(void)
-{
-	return __atomic_load_n(&state, __ATOMIC_ACQUIRE) == REC_ACTIVE;
-}
-
-bool record_inherited(void)
-{
-	return __atomic_load_n(&inherited, __ATOMIC_RELAXED);
-}
-
-bool record_recording(void)
-{
-	return __atomic_load_n(&recording, __ATOMIC_RELAXED);
-}
-
-uint32_t record_level(void)
-{
-	return __atomic_load_n(&level, __ATOMIC_RELAXED);
-}
-
 void record_set_level(uint32_t to)
 {
-	__atomic_store_n(&level, to, __ATOMIC_RELAXED);
+	__atomic_store_n(&record_hot.level, to, __ATOMIC_RELAXED);
 }
 
 void record_set_recording(bool on)
@@ -67,17 +45,18 @@ void record_refresh(void)
 {
 	/* Two threads may be here, for two reasons: whoever comes last looks again. */
 	do
-		__atomic_store_n(&recording, may_record(), __ATOMIC_SEQ_CST);
-	while (__atomic_load_n(&recording, __ATOMIC_SEQ_CST) != may_record());
+		__atomic_store_n(&record_hot.recording, may_record(), __ATOMIC_SEQ_CST);
+	while (__atomic_load_n(&record_hot.recording, __ATOMIC_SEQ_CST) != may_record());
 }
 
 /* ---- the end ---- */
 
 static void at_exit(void)
 {
-	uint32_t expected = REC_ACTIVE;
+	uint32_t expected = RECORD_ACTIVE;
 
-	if (!__atomic_compare_exchange_n(&state, &expected, REC_ENDED, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+	if (!__atomic_compare_exchange_n(&record_hot.state, &expected, RECORD_ENDED, false, __ATOMIC_ACQ_REL,
+					 __ATOMIC_ACQUIRE))
 		return;
 	record_refresh();
 	record_writer_end();
@@ -87,14 +66,14 @@ static void at_exit(void)
  * thread was in the middle of; it records anew, in its own files, when it next has a reason to. */
 static void in_child(void)
 {
-	uint32_t was = __atomic_exchange_n(&state, REC_IDLE, __ATOMIC_ACQ_REL);
+	uint32_t was = __atomic_exchange_n(&record_hot.state, RECORD_IDLE, __ATOMIC_ACQ_REL);
 
 	starting_here = false;
 	record_tid_forget();
-	if (was == REC_IDLE || was == REC_FAILED)
+	if (was == RECORD_IDLE || was == RECORD_FAILED)
 		return;
-	__atomic_store_n(&inherited, was != REC_ENDED, __ATOMIC_RELAXED);
-	__atomic_store_n(&recording, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&record_hot.inherited, was != RECORD_ENDED, __ATOMIC_RELAXED);
+	__atomic_store_n(&record_hot.recording, 0, __ATOMIC_SEQ_CST);
 	ctr_detach(false);
 	record_queue_forget();
 	record_writer_forget();
@@ -197,21 +176,22 @@ static int wait_for_start(void)
 	uint64_t deadline = record_now_ns() + 5 * NS_PER_S;
 	uint32_t now;
 
-	while ((now = __atomic_load_n(&state, __ATOMIC_ACQUIRE)) == REC_STARTING) {
+	while ((now = __atomic_load_n(&record_hot.state, __ATOMIC_ACQUIRE)) == RECORD_STARTING) {
 		if (starting_here || record_now_ns() > deadline)
 			return -EBUSY;
 		nanosleep(&nap, NULL);
 	}
-	return now == REC_ACTIVE ? 0 : now == REC_FAILED ? failure : -ESHUTDOWN;
+	return now == RECORD_ACTIVE ? 0 : now == RECORD_FAILED ? failure : -ESHUTDOWN;
 }
 
 static int start_once(void)
 {
-	uint32_t expected = REC_IDLE;
+	uint32_t expected = RECORD_IDLE;
 	int rc;
 
 	hook_process();
-	if (!__atomic_compare_exchange_n(&state, &expected, REC_STARTING, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+	if (!__atomic_compare_exchange_n(&record_hot.state, &expected, RECORD_STARTING, false, __ATOMIC_ACQ_REL,
+					 __ATOMIC_ACQUIRE))
 		return wait_for_start();
 	starting_here = true;
 	rc = start_all();
@@ -220,8 +200,8 @@ static int start_once(void)
 	else
 		record_rundir_close(&files, false);
 	failure = rc;
-	__atomic_store_n(&inherited, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&state, rc ? REC_FAILED : REC_ACTIVE, __ATOMIC_RELEASE);
+	__atomic_store_n(&record_hot.inherited, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&record_hot.state, rc ? RECORD_FAILED : RECORD_ACTIVE, __ATOMIC_RELEASE);
 	record_refresh();
 	starting_here = false;
 	return rc;

@@ -41,9 +41,7 @@ struct fake_record {
 
 struct fake_recorder {
 	struct record_options options;
-	struct ctr_page page;
-	bool active, inherited, recording, disk_stopped, queue_full;
-	uint32_t level;
+	bool queue_full;
 	struct fake_record *record;
 	uint32_t n;
 	char rank[64], driver[64];

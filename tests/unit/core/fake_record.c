@@ -10,6 +10,8 @@
 #include <time.h>
 
 struct fake_recorder fake;
+struct record_hot record_hot;
+union record_area record_area;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 const struct record_options *record_options(void)
@@ -21,53 +23,21 @@ int record_start(void)
 {
 	if (!fake.options.dir)
 		return -2;
-	if (!fake.active) {
-		fake.active = true;
-		fake.inherited = false;
-	}
+	record_hot.state = RECORD_ACTIVE;
+	record_hot.inherited = 0;
 	return 0;
-}
-
-bool record_active(void)
-{
-	return fake.active;
-}
-
-bool record_inherited(void)
-{
-	return fake.inherited;
-}
-
-bool record_recording(void)
-{
-	return fake.active && fake.recording && !fake.disk_stopped;
-}
-
-bool record_disk_stopped(void)
-{
-	return fake.disk_stopped;
-}
-
-uint32_t record_level(void)
-{
-	return fake.level;
-}
-
-struct ctr_page *record_page(void)
-{
-	return &fake.page;
 }
 
 struct ctr_row *ctr_named(const char *name, enum ctr_kind kind)
 {
-	for (uint32_t i = 0; i < fake.page.n_rows; i++)
-		if (!strcmp(fake.page.row[i].name, name))
-			return &fake.page.row[i];
-	if (fake.page.n_rows == CTR_MAX_ROWS)
+	for (uint32_t i = 0; i < record_area.page.n_rows; i++)
+		if (!strcmp(record_area.page.row[i].name, name))
+			return &record_area.page.row[i];
+	if (record_area.page.n_rows == CTR_MAX_ROWS)
 		return NULL;
-	strcpy(fake.page.row[fake.page.n_rows].name, name);
-	fake.page.row[fake.page.n_rows].kind = kind;
-	return &fake.page.row[fake.page.n_rows++];
+	strcpy(record_area.page.row[record_area.page.n_rows].name, name);
+	record_area.page.row[record_area.page.n_rows].kind = kind;
+	return &record_area.page.row[record_area.page.n_rows++];
 }
 
 void record_set_rank(const char *rank)
@@ -96,7 +66,7 @@ static void keep(const void *record, struct ctr_row *commit)
 
 bool record_put(const void *record, struct ctr_row *commit)
 {
-	if (!fake.active || fake.queue_full)
+	if (!record_active() || fake.queue_full)
 		return false;
 	assert_true(((const struct log_record *)record)->bytes <= RECORD_ITEM_MAX);
 	keep(record, commit);
@@ -156,7 +126,7 @@ unsigned fake_count(enum log_type type)
 
 const struct ctr_row *fake_row(enum ctr_core_row row)
 {
-	return &fake.page.row[row];
+	return &record_area.page.row[row];
 }
 
 unsigned fake_turns(unsigned turns)
@@ -176,13 +146,15 @@ static void fresh_record(void)
 	memset(&fake, 0, sizeof fake);
 	fake.record = record;
 	fake.options.dir = "/run";
-	fake.recording = true;
+	memset(&record_hot, 0, sizeof record_hot);
+	memset(&record_area, 0, sizeof record_area);
+	record_hot.recording = 1;
 #define NAME(id, text, row_kind, meaning)                                                                              \
-	strcpy(fake.page.row[i].name, text);                                                                           \
-	fake.page.row[i++].kind = row_kind;
+	strcpy(record_area.page.row[i].name, text);                                                                    \
+	record_area.page.row[i++].kind = row_kind;
 	CTR_CORE_ROWS(NAME)
 #undef NAME
-	fake.page.n_rows = i;
+	record_area.page.n_rows = i;
 }
 
 void fake_reset(void)

@@ -270,7 +270,7 @@ static void paused(void **state)
 	struct slotprobe_claim c = toy_claim(toy_add(0), 1);
 
 	(void)state;
-	fake.recording = false;
+	record_hot.recording = 0;
 	assert_unmeasured(slotprobe_donate(&c), 0, CTR_FILTERED_PAUSED, false);
 }
 
@@ -279,7 +279,8 @@ static void disk_stopped(void **state)
 	struct slotprobe_claim c = toy_claim(toy_add(0), 1);
 
 	(void)state;
-	fake.disk_stopped = true;
+	record_hot.disk_stopped = 1;
+	record_hot.recording = 0;
 	assert_unmeasured(slotprobe_donate(&c), -EAGAIN, CTR_SKIPPED_DISK, false);
 }
 
@@ -571,7 +572,8 @@ static void not_recorded(void **state)
 	struct slotprobe_claim c = toy_claim(0, 1);
 
 	(void)state;
-	fake.active = false;
+	record_hot.state = RECORD_IDLE;
+	record_hot.recording = 0;
 	fake.options.dir = NULL;
 	errno = 1234;
 	assert_int_equal(toy_add(0), -ENOSYS);

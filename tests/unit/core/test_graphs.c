@@ -62,7 +62,7 @@ static struct fake_node *add_node(struct cu_graph_st *g, int type)
 
 static void launch(cu_graph_exec exec, cu_result result)
 {
-	shim_observer.launch_begin(exec, NULL);
+	ctr_begin(ctr_core(CTR_ROW_GRAPH_LAUNCH));
 	shim_observer.launch_end(exec, NULL, result);
 }
 
@@ -515,7 +515,7 @@ static void launches_are_recorded_when_asked_for(void **state)
 	add_kernel(&graph, &toy.ssm);
 	counts(0);
 	assert_int_equal(fake_count(LOG_LAUNCH), 0);
-	fake.level = LOG_LEVEL_LAUNCHES;
+	record_hot.level = LOG_LEVEL_LAUNCHES;
 	launch(EXEC(0), CU_SUCCESS);
 	launch(EXEC(9), 700);
 	assert_int_equal(fake_find(LOG_LAUNCH, 0)->launch.number, 2);

@@ -25,9 +25,9 @@ static void steps(void **state)
 	assert_int_equal(fake_find(LOG_STEP, 0)->step.number, 1);
 	assert_int_equal(fake_find(LOG_STEP, 0)->step.value, 7);
 	assert_int_equal(fake_find(LOG_STEP, 0)->step.padded, 4);
-	fake.recording = false;
+	record_hot.recording = 0;
 	assert_int_equal(slotprobe_step(&step), 0);
-	fake.recording = true;
+	record_hot.recording = 1;
 	step.name = NULL;
 	assert_int_equal(slotprobe_step(&step), 0);
 	assert_int_equal(fake_find(LOG_STEP, 1)->step.number, 3); /* numbered while paused, too */
@@ -35,7 +35,8 @@ static void steps(void **state)
 	fake.queue_full = true;
 	assert_int_equal(slotprobe_step(&step), -EAGAIN);
 	assert_int_equal(fake_row(CTR_ROW_STEP)->outcome[CTR_DROPPED_QUEUE], 1);
-	fake.disk_stopped = true;
+	record_hot.disk_stopped = 1;
+	record_hot.recording = 0;
 	assert_int_equal(slotprobe_step(&step), -EAGAIN);
 	assert_int_equal(fake_row(CTR_ROW_STEP)->outcome[CTR_SKIPPED_DISK], 1);
 	step.mode = SLOTPROBE_MODE_SEEN + 1;
@@ -59,14 +60,14 @@ static void the_mode_can_be_what_was_seen(void **state)
 {
 	(void)state;
 	assert_int_equal(mode_seen(), SLOTPROBE_MODE_EAGER);
-	shim_observer.launch_begin(NULL, NULL);
+	ctr_begin(ctr_core(CTR_ROW_GRAPH_LAUNCH));
 	shim_observer.launch_end(NULL, NULL, 1); /* failed: nothing ran */
 	assert_int_equal(mode_seen(), SLOTPROBE_MODE_EAGER);
-	shim_observer.launch_begin(NULL, NULL);
+	ctr_begin(ctr_core(CTR_ROW_GRAPH_LAUNCH));
 	shim_observer.launch_end(NULL, NULL, 0);
 	assert_int_equal(mode_seen(), SLOTPROBE_MODE_GRAPH);
 	assert_int_equal(mode_seen(), SLOTPROBE_MODE_EAGER);
-	shim_observer.launch_begin(NULL, NULL);
+	ctr_begin(ctr_core(CTR_ROW_GRAPH_LAUNCH));
 	shim_observer.launch_end(NULL, NULL, 0);
 	assert_int_equal(mode_seen(), SLOTPROBE_MODE_GRAPH);
 	record_source.forked();
@@ -114,12 +115,13 @@ static void ranks(void **state)
 static void ranks_before_the_recording_are_said_when_it_starts(void **state)
 {
 	(void)state;
-	fake.active = false;
+	record_hot.state = RECORD_IDLE;
+	record_hot.recording = 0;
 	fake.n = 0;
 	assert_int_equal(slotprobe_rank("tp", 2, 4), 0);
 	assert_int_equal(fake.n, 0);
 	shim_observer.cuda_ready();
-	assert_int_equal(fake.page.driver_seen, 1);
+	assert_int_equal(record_area.page.driver_seen, 1);
 	assert_true(fake_count(LOG_RANK) >= 1);
 	assert_string_equal(fake_find(LOG_RANK, 0)->rank.axis, "tp");
 	assert_int_equal(fake_find(LOG_RANK, 0)->rank.index, 2);
@@ -128,7 +130,7 @@ static void ranks_before_the_recording_are_said_when_it_starts(void **state)
 static void points(void **state)
 {
 	int id = slotprobe_point("toy.donate"), other = slotprobe_point("toy.restore");
-	const struct ctr_row *row = &fake.page.row[id];
+	const struct ctr_row *row = &record_area.page.row[id];
 
 	(void)state;
 	assert_true(id >= (int)CTR_CORE_ROW_COUNT);

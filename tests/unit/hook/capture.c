@@ -261,7 +261,7 @@ static void stuck(void)
 		CHECK(to.tv_sec - from.tv_sec < 10);
 		CHECK_INT(open_now(), 100);
 		cuGraphLaunch(NULL, NULL);
-		CHECK_INT(seen()->begins, 1);
+		CHECK_INT(BEGINS(seen()), 1);
 		_exit(0);
 	}
 	CHECK(waitpid(child, &status, 0) == child);

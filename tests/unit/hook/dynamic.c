@@ -114,7 +114,7 @@ static void proc_address(const char *first)
 		((any_fn *)p)((uintptr_t)&exec, 2, 3, 4, 5, 6);
 		CHECK_INT(count(asked[i].symbol), before + 1);
 	}
-	CHECK_INT(s->begins, 3);
+	CHECK_INT(BEGINS(s), 3);
 	CHECK_INT(s->instantiated, 6);
 	CHECK_INT(s->updated, 2);
 	CHECK_INT(s->ready, 1);
@@ -156,7 +156,7 @@ static void by_dlvsym(void)
 	launch = (launch_fn *)real(libcuda, "cuGraphLaunch");
 	CHECK(launch && launch != (launch_fn *)dlsym(libcuda, "cuGraphLaunch"));
 	CHECK_INT(launch(NULL, NULL), 0);
-	CHECK_INT(seen()->begins, 0);
+	CHECK_INT(BEGINS(seen()), 0);
 }
 
 #ifdef __x86_64__
@@ -171,7 +171,7 @@ static void by_old_dlsym(void)
 {
 	libcuda = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
 	((launch_fn *)old_dlsym(libcuda, "cuGraphLaunch"))(NULL, NULL);
-	CHECK_INT(seen()->begins, 1);
+	CHECK_INT(BEGINS(seen()), 1);
 }
 
 /* A library that has the name for something of its own. */
@@ -199,7 +199,7 @@ static void stub(void)
 	launch = dlsym(libcuda, "cuGraphLaunch");
 	CHECK(init && launch && init != launch);
 	((launch_fn *)launch)(NULL, NULL);
-	CHECK_INT(seen()->begins, 1);
+	CHECK_INT(BEGINS(seen()), 1);
 	CHECK_INT(seen()->ready, 0);
 	((any_fn *)init)(0, 0, 0, 0, 0, 0);
 	CHECK_INT(seen()->ready, 1);

@@ -108,9 +108,9 @@ static void told(void)
 	fake_result = 0;
 
 	cuGraphLaunch(x, NULL);
-	CHECK(s->begins == 1 && s->ends == 1 && s->exec == 0x31 && s->stream == 0 && s->result == 0);
+	CHECK(BEGINS(s) == 1 && s->ends == 1 && s->exec == 0x31 && s->stream == 0 && s->result == 0);
 	cuGraphLaunch_ptsz(x, NULL);
-	CHECK(s->begins == 2 && s->ends == 2 && s->stream == 2); /* the per-thread stream, by its own name */
+	CHECK(BEGINS(s) == 2 && s->ends == 2 && s->stream == 2); /* the per-thread stream, by its own name */
 	CHECK_INT(fake_arg[1], 0);
 	cuGraphLaunch_ptsz(x, (cu_stream)0x77);
 	CHECK_INT(s->stream, 0x77);
@@ -232,7 +232,7 @@ static void threads(void)
 	for (unsigned i = 0; i < THREADS; i++)
 		pthread_join(thread[i], NULL);
 	CHECK_INT(fake_count("cuGraphLaunch"), THREADS * LAUNCHES);
-	CHECK_INT(seen()->begins, THREADS * LAUNCHES);
+	CHECK_INT(BEGINS(seen()), THREADS * LAUNCHES);
 	CHECK_INT(seen()->ends, THREADS * LAUNCHES);
 }
 
@@ -245,11 +245,11 @@ static void chain(void)
 	struct seen *s = seen();
 
 	cuGraphLaunch(NULL, NULL);
-	printf("linked ours=%u other=%u driver=%u\n", s->begins, *other, fake_count("cuGraphLaunch"));
+	printf("linked ours=%u other=%u driver=%u\n", BEGINS(s), *other, fake_count("cuGraphLaunch"));
 	looked_up(NULL, NULL);
-	printf("scope ours=%u other=%u driver=%u\n", s->begins, *other, fake_count("cuGraphLaunch"));
+	printf("scope ours=%u other=%u driver=%u\n", BEGINS(s), *other, fake_count("cuGraphLaunch"));
 	by_handle(NULL, NULL);
-	printf("handle ours=%u other=%u driver=%u unrouted=%u\n", s->begins, *other, fake_count("cuGraphLaunch"),
+	printf("handle ours=%u other=%u driver=%u unrouted=%u\n", BEGINS(s), *other, fake_count("cuGraphLaunch"),
 	       s->unrouted);
 }
 

@@ -19,18 +19,13 @@ static void cuda_ready(void)
 	COUNT(ready);
 }
 
-static void launch_begin(cu_graph_exec exec, cu_stream stream)
+static cu_result launch_end(cu_graph_exec exec, cu_stream stream, cu_result result)
 {
-	(void)exec, (void)stream;
-	COUNT(begins);
-}
-
-static void launch_end(cu_graph_exec exec, cu_stream stream, cu_result result)
-{
-	COUNT(ends);
+	__atomic_fetch_add(&seen.ends, 1, __ATOMIC_RELAXED); /* errno is ours to keep here */
 	__atomic_store_n(&seen.exec, (uintptr_t)exec, __ATOMIC_RELAXED);
 	__atomic_store_n(&seen.stream, (uintptr_t)stream, __ATOMIC_RELAXED);
 	__atomic_store_n(&seen.result, result, __ATOMIC_RELAXED);
+	return result;
 }
 
 static void runtime_launch(unsigned driver_launches, int result)
@@ -110,7 +105,7 @@ static void unrouted(const char *name, int version, uint64_t flags)
 
 const struct shim_observer shim_observer = {
 	.cuda_ready = cuda_ready,
-	.launch_begin = launch_begin,
+	.launch_begun = &seen.begun,
 	.launch_end = launch_end,
 	.runtime_launch = runtime_launch,
 	.instantiated = instantiated,

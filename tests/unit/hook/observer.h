@@ -8,8 +8,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "shim/record/log_format.h"
+
 struct seen {
-	unsigned ready, begins, ends, runtime, runtime_missed, instantiated, updated, node_set, destroying, releasing,
+	uint64_t begun; /* as a row of the counters page has it */
+	unsigned ready, ends, runtime, runtime_missed, instantiated, updated, node_set, destroying, releasing,
 		context_going, unrouted;
 	uintptr_t exec, stream, graph, node, params, ctx;
 	uint64_t address, bytes, unrouted_flags;
@@ -17,6 +20,8 @@ struct seen {
 	unsigned driver_calls_before; /* fake_count of the call that a "before" was told of, just then */
 	char unrouted_name[64];
 };
+
+#define BEGINS(seen) ((unsigned)CTR_ATTEMPTED((seen)->begun))
 
 /* Exported by the test preload under a name that the export list allows. */
 struct seen *slotprobe_test_seen(void);

@@ -17,6 +17,6 @@ int main(void)
 	CHECK_INT(cudaGraphLaunch(NULL, NULL), 3);
 	CHECK_INT(errno, 5);
 	CHECK_INT(seen()->ready, 0);
-	CHECK_INT(seen()->begins, 0);
+	CHECK_INT(BEGINS(seen()), 0);
 	return 0;
 }
