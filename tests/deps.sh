@@ -6,7 +6,7 @@ set -u
 
 demo="gcc make libc6-dev liblz4-dev libjansson-dev libunwind8"
 check="$demo g++ libcmocka-dev python3 python3-pytest python3-jsonschema clang clang-format clang-tidy cppcheck shellcheck
-	pyflakes3 binutils python3-pip python3-html5lib python3-selenium chromium chromium-driver"
+	pyflakes3 binutils valgrind python3-pip python3-html5lib python3-selenium chromium chromium-driver"
 
 case "${1:-}" in
 demo) wanted=$demo ;;

@@ -79,6 +79,8 @@ static void fill_event(struct attempt *a, enum log_event_kind kind, int64_t src)
 	struct log_event *e = &a->event;
 
 	record_fill(e, LOG_EVENT);
+	e->context = e->pool_launches = 0; /* until they are known */
+	e->outcome = e->has_fingerprint = e->callsite = 0;
 	e->id = __atomic_add_fetch(&probe_counts.events, 1, __ATOMIC_RELAXED);
 	e->t_ns = record_now_ns();
 	e->kind = kind;
@@ -150,7 +152,7 @@ static enum ctr_outcome fire_subject(struct attempt *a, struct probe_stay *stay)
 
 static void fire_watched(struct attempt *a, struct probe_stay *stay)
 {
-	const struct record_options *o = record_options();
+	const struct record_options *o = record_hot.options;
 	struct ctr_row *row = ctr_core(CTR_ROW_WATCH);
 
 	if (a->event.kind != LOG_EV_DONATE || a->pool->floating)
@@ -222,14 +224,12 @@ static void discard_all(struct attempt *a)
 }
 
 /* Best effort: the hash stands in the event. */
-static void put_key_text(const struct attempt *a)
+__attribute__((noinline)) static void put_key_text(const struct attempt *a)
 {
 	const char *text = a->claim->key_text;
 	struct log_key_text r;
 	size_t bytes;
 
-	if (!text || !record_options()->keep_keys)
-		return;
 	bytes = strnlen(text, PROBE_KEY_TEXT_MAX);
 	for (size_t at = 0; at < bytes; at += r.bytes) {
 		memset(&r, 0, sizeof r);
@@ -243,12 +243,13 @@ static void put_key_text(const struct attempt *a)
 	}
 }
 
-static enum ctr_outcome put_event(struct attempt *a, struct ctr_row *commit)
+static inline enum ctr_outcome put_event(struct attempt *a, struct ctr_row *commit)
 {
 	a->event.outcome = CTR_COMMITTED;
 	if (!record_put(&a->event, commit))
 		return CTR_DROPPED_QUEUE;
-	put_key_text(a);
+	if (a->claim->key_text && record_hot.options->keep_keys)
+		put_key_text(a);
 	return CTR_COMMITTED;
 }
 
@@ -321,9 +322,10 @@ int64_t probe_claim(enum log_event_kind kind, const struct slotprobe_claim *clai
 
 	if (!probe_on_or_inherits())
 		return -ENOSYS;
-	memset(&a, 0, offsetof(struct attempt, watch));
+	a.pool = NULL;
+	a.known = a.has_source = false;
 	a.n_watch = 0;
-	a.has_source = false;
+	a.event.id = 0;
 	a.claim = claim;
 	a.row = ctr_core(kinds[kind].row);
 	ctr_begin(a.row);

@@ -58,7 +58,10 @@ void shim_guard_enter(struct shim_guard *guard)
  * another mode than its own. */
 void shim_guard_leave(struct shim_guard *guard)
 {
-	for (unsigned i = 0; guard->exchanged && i < SHIM_UNDO_TRIES; i++)
-		guard->exchanged = shim_driver()->exchange_capture_mode(&guard->mode) != CU_SUCCESS;
+	const struct shim_driver *driver = shim_driver_found;
+
+	if (guard->exchanged && shim_unlikely(driver->exchange_capture_mode(&guard->mode) != CU_SUCCESS))
+		for (unsigned i = 1; i < SHIM_UNDO_TRIES && driver->exchange_capture_mode(&guard->mode); i++)
+			;
 	errno = guard->saved_errno;
 }

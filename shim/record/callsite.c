@@ -66,8 +66,12 @@ static uint64_t hash_of(void *const *pc, uint32_t n)
 {
 	uint64_t h = n;
 
-	for (uint32_t i = 0; i < n; i++)
-		h = log_mix64(h * 0x9e3779b97f4a7c15ull + (uintptr_t)pc[i]);
+	/* Each step is one to one, and a turn brings the well mixed half to where the next address differs. */
+	for (uint32_t i = 0; i < n; i++) {
+		h = (h ^ (uintptr_t)pc[i]) * 0x9e3779b97f4a7c15ull;
+		h = h << 32 | h >> 32;
+	}
+	h = log_mix64(h);
 	return h ? h : 1;
 }
 
@@ -87,6 +91,8 @@ static uint32_t intern(void *const *pc, uint32_t n)
 {
 	uint64_t hash = hash_of(pc, n);
 
+	if (__builtin_expect(__atomic_load_n(&stacks[hash % STACKS].hash, __ATOMIC_RELAXED) == hash, 1))
+		return (uint32_t)(hash % STACKS) + 1;
 	for (uint32_t i = 0; i < PROBES_MAX; i++) {
 		struct stack *s = &stacks[(hash + i) % STACKS];
 		uint64_t have = __atomic_load_n(&s->hash, __ATOMIC_RELAXED);
@@ -104,7 +110,7 @@ static uint32_t intern(void *const *pc, uint32_t n)
 
 static bool is_own(const void *pc)
 {
-	return (const char *)pc >= __ehdr_start && (const char *)pc < _end;
+	return (uintptr_t)pc - (uintptr_t)__ehdr_start < (uintptr_t)_end - (uintptr_t)__ehdr_start;
 }
 
 uint32_t record_callsite(void)

@@ -35,6 +35,8 @@ int record_start(void);
 enum record_state { RECORD_IDLE, RECORD_STARTING, RECORD_ACTIVE, RECORD_FAILED, RECORD_ENDED };
 struct record_hot {
 	uint32_t state, inherited, recording, level, disk_stopped;
+	uint32_t forks; /* that this process has been the child of: what a thread remembers of its parent is not true */
+	const struct record_options *options; /* there where the state is RECORD_ACTIVE */
 };
 extern struct record_hot record_hot RECORD_HIDDEN;
 
@@ -159,6 +161,21 @@ uint32_t record_callsite(void);
 
 /* ---- small things ---- */
 uint64_t record_now_ns(void); /* CLOCK_MONOTONIC */
-uint32_t record_tid(void);    /* cached per thread */
+
+struct record_thread {
+	uint32_t tid, forks;
+};
+extern __thread struct record_thread record_thread RECORD_HIDDEN __attribute__((tls_model("initial-exec")));
+uint32_t record_tid_ask(void);
+
+/* Cached, but not before the recording starts: no fork handler watches over it then. */
+static inline uint32_t record_tid(void)
+{
+	if (__builtin_expect(record_thread.tid && record_active() &&
+				     record_thread.forks == __atomic_load_n(&record_hot.forks, __ATOMIC_RELAXED),
+			     1))
+		return record_thread.tid;
+	return record_tid_ask();
+}
 
 #endif

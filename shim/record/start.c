@@ -200,6 +200,7 @@ static int start_once(void)
 	else
 		record_rundir_close(&files, false);
 	failure = rc;
+	record_hot.options = record_options();
 	__atomic_store_n(&record_hot.inherited, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&record_hot.state, rc ? RECORD_FAILED : RECORD_ACTIVE, __ATOMIC_RELEASE);
 	record_refresh();

@@ -16,25 +16,21 @@ uint64_t record_now_ns(void)
 	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
-static __thread uint32_t cached_tid, cached_for;
-static uint32_t generation = 1;
+__thread struct record_thread record_thread;
 
-/* A forked child has one thread, and that one remembers its parent's id: the generation makes it ask again. */
+/* A forked child has one thread, and that one remembers its parent's id. */
 void record_tid_forget(void)
 {
-	__atomic_fetch_add(&generation, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&record_hot.forks, 1, __ATOMIC_RELAXED);
 }
 
-uint32_t record_tid(void)
+uint32_t record_tid_ask(void)
 {
-	uint32_t now = __atomic_load_n(&generation, __ATOMIC_RELAXED);
+	uint32_t tid = (uint32_t)syscall(SYS_gettid);
 
-	/* Before the recording starts no fork handler watches over the cache. */
-	if (!record_active())
-		return (uint32_t)syscall(SYS_gettid);
-	if (cached_for != now) {
-		cached_tid = (uint32_t)syscall(SYS_gettid);
-		cached_for = now;
+	if (record_active()) {
+		record_thread.tid = tid;
+		record_thread.forks = __atomic_load_n(&record_hot.forks, __ATOMIC_RELAXED);
 	}
-	return cached_tid;
+	return tid;
 }

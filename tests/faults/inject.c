@@ -4,7 +4,8 @@
  * addresses, and those of its own into the driver, by what it looks up for itself. Nobody else's calls are touched: not the
  * server's, not those that the shim passes on.
  *
- *	FAULT=NAME:FROM-TO:ERROR,...   calls FROM to TO of NAME fail (from 1; TO empty: for good) with this errno or driver result
+ *	FAULT=NAME:FROM-TO:ERROR,...   calls FROM to TO of NAME fail (from 1; TO empty: for good) with this errno or driver result;
+ *				       ERROR "hang": they never return
  *	FAULT_COUNT=FILE               where the calls are counted, whoever is killed: see struct counted
  *	FAULT_CLOCK=AT:SECONDS         from its AT-th reading on CLOCK_REALTIME is SECONDS off
  *
@@ -164,6 +165,7 @@ static struct fault {
 	enum row row;
 	uint64_t from, to;
 	int error; /* 0: the row's own */
+	bool hang;
 } faults[16];
 static unsigned n_faults;
 
@@ -174,6 +176,8 @@ static bool due(enum row row, int *error)
 	for (unsigned i = 0; i < n_faults; i++)
 		if (faults[i].row == row && now >= faults[i].from && now <= faults[i].to) {
 			*error = faults[i].error ? faults[i].error : rows[row].error;
+			while (faults[i].hang)
+				pause();
 			return true;
 		}
 	return false;
@@ -397,6 +401,7 @@ static void parse_one(char *text)
 	if (to)
 		f->to = to[1] ? strtoull(to + 1, NULL, 10) : UINT64_MAX;
 	f->error = text ? atoi(text) : 0;
+	f->hang = text && !strcmp(text, "hang");
 	n_faults++;
 }
 

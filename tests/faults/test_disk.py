@@ -176,3 +176,18 @@ def test_read_only_disk(toy):
         assert check(toy, run, "never_loaded") is None
     finally:
         subprocess.run(["umount", str(disk)], check=True)
+
+
+# ---- the writer hangs ----
+
+@pytest.mark.parametrize("fault", ["pwritev:3:hang", "pwritev:4:hang", "syscall.fstat:4:hang", "syscall.futex:1:hang", "open:12:hang"])
+def test_the_writer_hangs(toy, fault):
+    """A disk that does not answer: nothing that the server calls waits for the writer, but the exit, and that for two seconds."""
+    began = time.monotonic()
+    run = toy.run(f"hanging-{fault}", FAULT=fault)
+    assert time.monotonic() - began < 20
+    toy.server_unchanged(run)
+    verified, differs, why = toy.honest(run)
+    assert differs == 3 and {"in_flight_lost", "records_dropped", "skipped_needed"} & set(why), (verified, why)
+    probes = toy.probes(run)
+    assert sum(p["in_flight"] for p in probes.values()) or some(probes["core.donate"]["dropped"])

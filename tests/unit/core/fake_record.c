@@ -102,7 +102,9 @@ uint64_t record_now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
 }
 
-uint32_t record_tid(void)
+__thread struct record_thread record_thread;
+
+uint32_t record_tid_ask(void)
 {
 	return (uint32_t)((uintptr_t)pthread_self() >> 8) | 1;
 }
@@ -149,6 +151,7 @@ static void fresh_record(void)
 	memset(&record_hot, 0, sizeof record_hot);
 	memset(&record_area, 0, sizeof record_area);
 	record_hot.recording = 1;
+	record_hot.options = &fake.options;
 #define NAME(id, text, row_kind, meaning)                                                                              \
 	strcpy(record_area.page.row[i].name, text);                                                                    \
 	record_area.page.row[i++].kind = row_kind;
