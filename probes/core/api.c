@@ -9,9 +9,9 @@
 /* `expression` with errno kept. */
 #define KEEPING_ERRNO(type, expression)                                                                                \
 	do {                                                                                                           \
-		int saved_errno = errno;                                                                               \
+		int *errno_is = &errno, saved_errno = *errno_is;                                                       \
 		type result = (expression);                                                                            \
-		errno = saved_errno;                                                                                   \
+		*errno_is = saved_errno;                                                                               \
 		return result;                                                                                         \
 	} while (0)
 
@@ -25,9 +25,17 @@ int slotprobe_pool_remove(int pool)
 	KEEPING_ERRNO(int, probe_pool_remove(pool));
 }
 
+/* Those that measure one slot. */
+static inline int64_t measured(enum log_event_kind kind, enum ctr_core_row row, const struct slotprobe_claim *claim)
+{
+	int64_t id = probe_claim_usual(kind, ctr_core(row), claim);
+
+	return __builtin_expect(id != 0, 1) ? id : probe_claim(kind, claim, -1);
+}
+
 int64_t slotprobe_donate(const struct slotprobe_claim *claim)
 {
-	KEEPING_ERRNO(int64_t, probe_claim(LOG_EV_DONATE, claim, -1));
+	KEEPING_ERRNO(int64_t, measured(LOG_EV_DONATE, CTR_ROW_DONATE, claim));
 }
 
 /* Calls other than donate say 0, not the event's number. */
@@ -38,7 +46,7 @@ static int done(int64_t result)
 
 int slotprobe_restore(const struct slotprobe_claim *claim)
 {
-	KEEPING_ERRNO(int, done(probe_claim(LOG_EV_RESTORE, claim, -1)));
+	KEEPING_ERRNO(int, done(measured(LOG_EV_RESTORE, CTR_ROW_RESTORE, claim)));
 }
 
 static int slot_event(uint32_t event, const struct slotprobe_claim *claim, int64_t src)
@@ -56,6 +64,10 @@ static int slot_event(uint32_t event, const struct slotprobe_claim *claim, int64
 		return -ENOSYS;
 	if (event < SLOTPROBE_ALLOC || event > SLOTPROBE_FREE)
 		return -EINVAL; /* of no known point: there is no row to count it in */
+	if (event == SLOTPROBE_ALLOC)
+		return done(measured(LOG_EV_ALLOC, CTR_ROW_ALLOC, claim));
+	if (event == SLOTPROBE_CLEAR)
+		return done(measured(LOG_EV_CLEAR, CTR_ROW_CLEAR, claim));
 	return done(probe_claim(of[event].kind, claim, of[event].has_src ? src : -1));
 }
 

@@ -137,6 +137,7 @@ struct probe_shot {
 	uint32_t seen;  /* records that the writer found in; its own, from armed on */
 	uint32_t n_regions;
 	uint16_t region[FP_MAX_REGIONS];
+	struct fp_launch launch; /* on a device: all there but for what each claim says */
 };
 
 struct probe_ring {
@@ -146,6 +147,7 @@ struct probe_ring {
 	struct probe_device *owner;
 	bool poisoned; /* a kernel that we gave up may still write here: never used again */
 	uint32_t shots, stride, n_records;
+	uint32_t wake_from, wake_every; /* in flight */
 	uint64_t free[PROBE_SHOTS / 64];
 	struct probe_shot *shot;
 };
@@ -169,7 +171,18 @@ int probe_ring_make(struct probe_ring *r, const struct shim_driver *drv, struct 
 void probe_ring_retire(struct probe_ring *r);
 void probe_rings_forget(void);
 void probe_rings_going(struct probe_device *owner);
-int probe_ring_take(struct probe_ring *r); /* index, or -1: every one is in flight */
+int probe_ring_search(struct probe_ring *r);
+/* Index, or -1: every one is in flight. */
+static inline int probe_ring_take(struct probe_ring *r)
+{
+	uint64_t free = __atomic_load_n(&r->free[0], __ATOMIC_RELAXED);
+
+	if (__builtin_expect(free && __atomic_compare_exchange_n(&r->free[0], &free, free & (free - 1), false,
+								 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED),
+			     1))
+		return __builtin_ctzll(free);
+	return probe_ring_search(r);
+}
 void probe_ring_give(struct probe_ring *r, uint32_t i);
 static inline bool probe_ring_busy(const struct probe_ring *r, uint32_t i)
 {
@@ -315,7 +328,11 @@ struct probe_region {
 };
 extern struct probe_region probe_regions[PROBE_REGIONS];
 
-uint32_t probe_region_count(void);
+extern uint32_t probe_regions_used RECORD_HIDDEN;
+static inline uint32_t probe_region_count(void)
+{
+	return __atomic_load_n(&probe_regions_used, __ATOMIC_ACQUIRE);
+}
 static inline bool probe_region_live(const struct probe_region *r)
 {
 	return __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == 1;
@@ -356,6 +373,15 @@ static inline void probe_shot_set(struct probe_pool *p, uint32_t shot, enum prob
 {
 	__atomic_store_n(&p->ring.shot[shot].state, state, __ATOMIC_RELEASE);
 }
+/* The writer naps while nothing happens: a burst must not fill the ring meanwhile. A wake costs a system call, so few. */
+static inline void probe_count_in_flight(struct probe_pool *p)
+{
+	uint32_t n = __atomic_add_fetch(&p->in_flight, 1, __ATOMIC_SEQ_CST);
+
+	if (__builtin_expect(n >= p->ring.wake_from, 0) && n % p->ring.wake_every == 0)
+		record_wake(false);
+}
+
 /* Gives a shot back: the last thing that is done with it, and maybe with its pool. */
 static inline void probe_shot_release(struct probe_pool *p, uint32_t shot)
 {
@@ -367,6 +393,8 @@ static inline void probe_shot_release(struct probe_pool *p, uint32_t shot)
 /* ---- claim.c ---- */
 
 int64_t probe_claim(enum log_event_kind kind, const struct slotprobe_claim *claim, int64_t src);
+/* The same for what is usual; 0: it is not, and nothing has happened yet. */
+int64_t probe_claim_usual(enum log_event_kind kind, struct ctr_row *row, const struct slotprobe_claim *claim);
 
 /* ---- collect.c ---- */
 

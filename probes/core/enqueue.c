@@ -148,37 +148,21 @@ static enum ctr_outcome fire_on_host(struct probe_pool *p, uint32_t shot, const 
 	return CTR_COMMITTED;
 }
 
-static void fill_launch(struct fp_launch *l, struct probe_pool *p, uint32_t shot, const struct probe_aim *aim)
-{
-	struct probe_shot *s = &p->ring.shot[shot];
-	const uint64_t at = p->ring.address + (uint64_t)shot * p->ring.stride;
-
-	*l = (struct fp_launch) {
-		.chunks = p->chunks_address,
-		.entry = at + PROBE_ENTRY_OFFSET,
-		.regions = at,
-		.slot_ptr = aim->slot_ptr,
-		.slot = aim->slot,
-		.first_slot = p->first_slot,
-		.n_slots = p->n_slots,
-		.slot_ptr_bytes = aim->slot_ptr_bytes,
-		.n_chunks = p->n_chunks,
-		.n_regions = s->n_regions,
-		.sequence = s->sequence,
-	};
-}
-
 static enum ctr_outcome fire_on_device(struct probe_stay *stay, uint32_t shot, const struct probe_aim *aim)
 {
 	struct probe_pool *p = stay->pool;
 	struct probe_shot *s = &p->ring.shot[shot];
-	struct fp_launch launch;
-	void *params[] = { &launch };
+	struct fp_launch *launch = &s->launch;
+	void *params[] = { launch };
 	cu_result rc;
 
 	if (aim->role == LOG_ROLE_SUBJECT)
 		s->n_regions = probe_region_table(p->device, probe_entry_regions(&p->ring, shot), s->region);
-	fill_launch(&launch, p, shot, aim);
+	launch->slot_ptr = aim->slot_ptr;
+	launch->slot_ptr_bytes = aim->slot_ptr_bytes;
+	launch->slot = aim->slot;
+	launch->n_regions = s->n_regions;
+	launch->sequence = s->sequence;
 	rc = stay->drv->launch_kernel(p->dev->print, p->n_chunks, 1, 1, FP_THREADS, 1, 1, 0, stay->stream, params,
 				      NULL);
 	if (rc == CU_SUCCESS)
@@ -186,15 +170,6 @@ static enum ctr_outcome fire_on_device(struct probe_stay *stay, uint32_t shot, c
 	if (rc == CU_CAPTURE_UNSUPPORTED || rc == CU_CAPTURE_INVALIDATED || rc == CU_CAPTURE_IMPLICIT)
 		return stay->legacy ? CTR_SKIPPED_LEGACY : CTR_SKIPPED_CAPTURING;
 	return CTR_ERROR_DRIVER;
-}
-
-/* The writer naps while nothing happens: a burst must not fill the ring meanwhile. A wake costs a system call, so few. */
-static void count_in_flight(struct probe_pool *p)
-{
-	uint32_t n = __atomic_add_fetch(&p->in_flight, 1, __ATOMIC_SEQ_CST), eighth = p->ring.shots / 8;
-
-	if (eighth && n >= 2 * eighth && n % eighth == 0)
-		record_wake(false);
 }
 
 enum ctr_outcome probe_fire(struct probe_stay *stay, const struct probe_aim *aim, uint32_t *shot)
@@ -209,7 +184,7 @@ enum ctr_outcome probe_fire(struct probe_stay *stay, const struct probe_aim *aim
 	taken = probe_ring_take(&p->ring);
 	if (taken < 0)
 		return CTR_DROPPED_RING;
-	count_in_flight(p);
+	probe_count_in_flight(p);
 	*shot = (uint32_t)taken;
 	s = &p->ring.shot[*shot];
 	probe_shot_set(p, *shot, PROBE_SHOT_TAKEN);

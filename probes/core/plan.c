@@ -72,6 +72,20 @@ static int check_memory(struct probe_pool *p, const struct shim_driver *drv)
 	return 0;
 }
 
+/* Whoever takes a shot finds its launch made up. */
+static void write_launches(struct probe_pool *p)
+{
+	for (uint32_t i = 0; i < p->ring.shots; i++) {
+		const uint64_t at = p->ring.address + (uint64_t)i * p->ring.stride;
+		p->ring.shot[i].launch = (struct fp_launch) { .chunks = p->chunks_address,
+							      .entry = at + PROBE_ENTRY_OFFSET,
+							      .regions = at,
+							      .first_slot = p->first_slot,
+							      .n_slots = p->n_slots,
+							      .n_chunks = p->n_chunks };
+	}
+}
+
 static int make_on_device(struct probe_pool *p, const struct shim_driver *drv)
 {
 	bool pushed;
@@ -90,6 +104,8 @@ static int make_on_device(struct probe_pool *p, const struct shim_driver *drv)
 	if (!rc)
 		rc = upload(p, drv);
 	probe_ctx_leave(drv, pushed);
+	if (!rc)
+		write_launches(p);
 	return rc;
 }
 

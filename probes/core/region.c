@@ -14,12 +14,7 @@
 enum { REGION_FREE, REGION_LIVE, REGION_GONE };
 
 struct probe_region probe_regions[PROBE_REGIONS];
-static uint32_t n_regions;
-
-uint32_t probe_region_count(void)
-{
-	return __atomic_load_n(&n_regions, __ATOMIC_ACQUIRE);
-}
+uint32_t probe_regions_used;
 
 /* ---- adding; under probe_registry ---- */
 
@@ -67,7 +62,7 @@ static void say(uint32_t id, const struct probe_region *r)
 
 static int same(const struct probe_region *wanted)
 {
-	for (uint32_t i = 0; i < n_regions; i++) {
+	for (uint32_t i = 0; i < probe_regions_used; i++) {
 		const struct probe_region *r = &probe_regions[i];
 		if (probe_region_live(r) && r->base == wanted->base && r->bytes == wanted->bytes &&
 		    r->dtype == wanted->dtype && !strncmp(r->name, wanted->name, sizeof r->name))
@@ -83,17 +78,17 @@ static int add(struct probe_region *wanted)
 
 	if (id >= 0)
 		return id;
-	if (n_regions == PROBE_REGIONS)
+	if (probe_regions_used == PROBE_REGIONS)
 		return -ENOSPC;
 	look_up(wanted);
 	wanted->value_bytes = width_of(wanted->dtype, wanted->base, wanted->bytes);
 	n = wanted->bytes / wanted->value_bytes;
 	wanted->n_values = n < FP_REGION_VALUES ? (uint32_t)n : FP_REGION_VALUES;
-	id = (int)n_regions;
+	id = (int)probe_regions_used;
 	probe_regions[id] = *wanted;
 	say((uint32_t)id, wanted);
 	__atomic_store_n(&probe_regions[id].state, REGION_LIVE, __ATOMIC_RELEASE);
-	__atomic_store_n(&n_regions, n_regions + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&probe_regions_used, probe_regions_used + 1, __ATOMIC_RELEASE);
 	probe_graphs_rescan(false);
 	return id;
 }
@@ -169,6 +164,6 @@ void probe_regions_going(const struct probe_device *d)
 
 void probe_regions_forget(void)
 {
-	memset(probe_regions, 0, n_regions * sizeof probe_regions[0]);
-	n_regions = 0;
+	memset(probe_regions, 0, probe_regions_used * sizeof probe_regions[0]);
+	probe_regions_used = 0;
 }

@@ -85,6 +85,8 @@ int probe_ring_make(struct probe_ring *r, const struct shim_driver *drv, struct 
 		return -EAGAIN;
 	r->shots = shots;
 	r->stride = stride;
+	r->wake_every = shots / 8;
+	r->wake_from = r->wake_every ? 2 * r->wake_every : UINT32_MAX;
 	memset(r->free, 0, sizeof r->free);
 	for (uint32_t i = 0; i < shots; i++)
 		r->free[i / 64] |= 1ull << i % 64;
@@ -120,7 +122,7 @@ void probe_rings_forget(void)
 
 /* ---- shots; any thread ---- */
 
-int probe_ring_take(struct probe_ring *r)
+int probe_ring_search(struct probe_ring *r)
 {
 	for (uint32_t w = 0; w < PROBE_SHOTS / 64; w++) {
 		uint64_t free = __atomic_load_n(&r->free[w], __ATOMIC_RELAXED);

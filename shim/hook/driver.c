@@ -54,14 +54,17 @@ void shim_guard_enter(struct shim_guard *guard)
 		driver && driver->exchange_capture_mode && driver->exchange_capture_mode(&guard->mode) == CU_SUCCESS;
 }
 
+void shim_mode_retry(const struct shim_driver *driver, int mode)
+{
+	for (unsigned i = 1; i < SHIM_UNDO_TRIES && driver->exchange_capture_mode(&mode) != CU_SUCCESS; i++)
+		;
+}
+
 /* The mode that enter took out goes back in, so that guards nest. A failure that passes must not leave the server's thread in
  * another mode than its own. */
 void shim_guard_leave(struct shim_guard *guard)
 {
-	const struct shim_driver *driver = shim_driver_found;
-
-	if (guard->exchanged && shim_unlikely(driver->exchange_capture_mode(&guard->mode) != CU_SUCCESS))
-		for (unsigned i = 1; i < SHIM_UNDO_TRIES && driver->exchange_capture_mode(&guard->mode); i++)
-			;
+	if (guard->exchanged)
+		shim_mode_restore(shim_driver_found, &guard->mode);
 	errno = guard->saved_errno;
 }

@@ -87,6 +87,15 @@ static inline const struct shim_driver *shim_driver(void)
 /* How often a call that puts back what is the server's is tried. */
 #define SHIM_UNDO_TRIES 4u
 
+void shim_mode_retry(const struct shim_driver *driver, int mode);
+
+/* Puts the thread's capture mode back. */
+static inline void shim_mode_restore(const struct shim_driver *driver, int *mode)
+{
+	if (__builtin_expect(driver->exchange_capture_mode(mode) != CU_SUCCESS, 0))
+		shim_mode_retry(driver, *mode);
+}
+
 /* Brackets a group of our own calls: capture mode RELAXED on this thread, errno saved. Nests; never fails. */
 struct shim_guard {
 	int mode, saved_errno;

@@ -66,13 +66,15 @@ static uint64_t hash_of(void *const *pc, uint32_t n)
 {
 	uint64_t h = n;
 
-	/* Each step is one to one, and a turn brings the well mixed half to where the next address differs. */
-	for (uint32_t i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < n; i++)
 		h = (h ^ (uintptr_t)pc[i]) * 0x9e3779b97f4a7c15ull;
-		h = h << 32 | h >> 32;
-	}
-	h = log_mix64(h);
-	return h ? h : 1;
+	h = (h ^ h >> 32) * 0xd6e8feb86659fd93ull;
+	return h | 1;
+}
+
+static uint32_t place_of(uint64_t hash)
+{
+	return (uint32_t)(hash >> 32) % STACKS;
 }
 
 static void fill(struct stack *s, void *const *pc, uint32_t n)
@@ -91,10 +93,10 @@ static uint32_t intern(void *const *pc, uint32_t n)
 {
 	uint64_t hash = hash_of(pc, n);
 
-	if (__builtin_expect(__atomic_load_n(&stacks[hash % STACKS].hash, __ATOMIC_RELAXED) == hash, 1))
-		return (uint32_t)(hash % STACKS) + 1;
+	if (__builtin_expect(__atomic_load_n(&stacks[place_of(hash)].hash, __ATOMIC_RELAXED) == hash, 1))
+		return place_of(hash) + 1;
 	for (uint32_t i = 0; i < PROBES_MAX; i++) {
-		struct stack *s = &stacks[(hash + i) % STACKS];
+		struct stack *s = &stacks[(place_of(hash) + i) % STACKS];
 		uint64_t have = __atomic_load_n(&s->hash, __ATOMIC_RELAXED);
 		if (!have &&
 		    __atomic_compare_exchange_n(&s->hash, &have, hash, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
@@ -117,12 +119,11 @@ uint32_t record_callsite(void)
 {
 	unwind_fn *take = __atomic_load_n(&unwind, __ATOMIC_ACQUIRE);
 	void *pc[LOG_FRAMES_MAX + OWN_FRAMES];
-	int saved = errno, n, own = 0;
+	int n, own = 1; /* the first one is here */
 
-	if (!take || !record_active())
+	if (!take)
 		return 0;
 	n = take(pc, LOG_FRAMES_MAX + OWN_FRAMES);
-	errno = saved;
 	while (own < n && is_own(pc[own]))
 		own++;
 	n -= own;

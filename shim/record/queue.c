@@ -13,22 +13,14 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#define QUEUE_ITEMS  16384u
+#define QUEUE_ITEMS  RECORD_QUEUE_ITEMS
 #define QUEUE_MASK   (QUEUE_ITEMS - 1)
 #define QUEUE_CLOSED (1ull << 63)
-#define WAKE_EVERY   2048u /* a busy producer must not wait for the writer's nap to end */
+#define WAKE_EVERY   RECORD_WAKE_EVERY
 
-struct item {
-	uint64_t turn; /* minus the slot's index, so that fresh zero pages are a fresh queue: position p may be
-			* written at p, read at p + 1 */
-	struct ctr_row *commit;
-	uint64_t reserved;
-	unsigned char record[RECORD_ITEM_MAX];
-};
-_Static_assert(sizeof(struct item) == 256, "item");
+_Static_assert(sizeof(struct record_item) == 256, "item");
 
-static struct item *items;
-static uint64_t tail __attribute__((aligned(64)));
+struct record_queue record_queue __attribute__((aligned(64)));
 static uint64_t head __attribute__((aligned(64)));
 
 /* Made once; the mapping then stays where it is, because in a fork a signal handler's frame may still point into it. */
@@ -36,30 +28,31 @@ int record_queue_make(void)
 {
 	void *made;
 
-	if (items)
+	if (record_queue.items)
 		return 0;
-	made = mmap(NULL, sizeof *items * QUEUE_ITEMS, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	made = mmap(NULL, sizeof *record_queue.items * QUEUE_ITEMS, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		    -1, 0);
 	if (made == MAP_FAILED)
 		return -errno;
-	__atomic_store_n(&items, made, __ATOMIC_RELEASE);
+	__atomic_store_n(&record_queue.items, made, __ATOMIC_RELEASE);
 	return 0;
 }
 
 void record_queue_forget(void)
 {
-	if (items)
-		(void)mmap(items, sizeof *items * QUEUE_ITEMS, PROT_READ | PROT_WRITE,
+	if (record_queue.items)
+		(void)mmap(record_queue.items, sizeof *record_queue.items * QUEUE_ITEMS, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-	__atomic_store_n(&tail, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&record_queue.tail, 0, __ATOMIC_RELAXED);
 	head = 0;
 }
 
-static uint64_t turn_of(struct item *item, uint64_t position)
+static uint64_t turn_of(struct record_item *item, uint64_t position)
 {
 	return __atomic_load_n(&item->turn, __ATOMIC_ACQUIRE) + (position & QUEUE_MASK);
 }
 
-static void give_turn(struct item *item, uint64_t position, uint64_t turn)
+static void give_turn(struct record_item *item, uint64_t position, uint64_t turn)
 {
 	__atomic_store_n(&item->turn, turn - (position & QUEUE_MASK), __ATOMIC_RELEASE);
 }
@@ -67,8 +60,8 @@ static void give_turn(struct item *item, uint64_t position, uint64_t turn)
 bool record_put(const void *record, struct ctr_row *commit)
 {
 	const struct log_record *h = record;
-	uint64_t position = __atomic_load_n(&tail, __ATOMIC_RELAXED);
-	struct item *item;
+	uint64_t position = __atomic_load_n(&record_queue.tail, __ATOMIC_RELAXED);
+	struct record_item *item;
 
 	if (!record_active())
 		return false;
@@ -79,14 +72,14 @@ bool record_put(const void *record, struct ctr_row *commit)
 	for (;;) {
 		if (position & QUEUE_CLOSED)
 			return false;
-		item = &items[position & QUEUE_MASK];
+		item = &record_queue.items[position & QUEUE_MASK];
 		int64_t ahead = (int64_t)(turn_of(item, position) - position);
 		if (ahead < 0)
 			return false;
 		if (ahead > 0)
-			position = __atomic_load_n(&tail, __ATOMIC_RELAXED);
-		else if (__atomic_compare_exchange_n(&tail, &position, position + 1, true, __ATOMIC_RELAXED,
-						     __ATOMIC_RELAXED))
+			position = __atomic_load_n(&record_queue.tail, __ATOMIC_RELAXED);
+		else if (__atomic_compare_exchange_n(&record_queue.tail, &position, position + 1, true,
+						     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 			break;
 	}
 	memcpy(item->record, record, h->bytes);
@@ -125,7 +118,7 @@ bool record_put_meta(const void *record)
 
 static bool take(void)
 {
-	struct item *item = &items[head & QUEUE_MASK];
+	struct record_item *item = &record_queue.items[head & QUEUE_MASK];
 
 	if (turn_of(item, head) != head + 1)
 		return false;
@@ -145,7 +138,7 @@ void record_queue_drain(void)
 void record_queue_close(uint64_t deadline_ns)
 {
 	const struct timespec nap = { 0, 50000 };
-	uint64_t end = __atomic_fetch_or(&tail, QUEUE_CLOSED, __ATOMIC_ACQ_REL) & ~QUEUE_CLOSED;
+	uint64_t end = __atomic_fetch_or(&record_queue.tail, QUEUE_CLOSED, __ATOMIC_ACQ_REL) & ~QUEUE_CLOSED;
 
 	while (head < end) {
 		if (take())

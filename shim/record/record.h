@@ -127,6 +127,45 @@ void record_set_driver(const char *driver); /* "CUDA 13.0, NVIDIA H200"; says th
  * CTR_SKIPPED_DISK if it never gets there. False: the queue is full; nothing was taken, `commit` is still in flight. */
 bool record_put(const void *record, struct ctr_row *commit);
 
+/* A producer's way in, for those who write their record in its place: record_queue_take, fill `record`, set `commit`,
+ * record_queue_give. */
+#define RECORD_QUEUE_ITEMS 16384u
+#define RECORD_WAKE_EVERY  2048u /* a busy producer must not wait for the writer's nap to end */
+
+struct record_item {
+	uint64_t turn; /* minus the slot's index, so that fresh zero pages are a fresh queue: position p may be
+			* written at p, read at p + 1 */
+	struct ctr_row *commit;
+	uint64_t reserved;
+	unsigned char record[RECORD_ITEM_MAX];
+};
+
+struct record_queue {
+	struct record_item *items;
+	uint64_t tail; /* from 2^63 on: closed */
+};
+extern struct record_queue record_queue RECORD_HIDDEN;
+
+/* False: no room, or somebody else was quicker; record_put has more patience. */
+static inline bool record_queue_take(struct record_item **item, uint64_t *position)
+{
+	uint64_t at = __atomic_load_n(&record_queue.tail, __ATOMIC_RELAXED), slot = at % RECORD_QUEUE_ITEMS;
+
+	*position = at;
+	*item = &record_queue.items[slot];
+	return !(at >> 63) && __atomic_load_n(&(*item)->turn, __ATOMIC_ACQUIRE) + slot == at &&
+	       __atomic_compare_exchange_n(&record_queue.tail, &at, at + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+void record_wake(bool flush);
+
+static inline void record_queue_give(struct record_item *item, uint64_t position)
+{
+	__atomic_store_n(&item->turn, position + 1 - position % RECORD_QUEUE_ITEMS, __ATOMIC_RELEASE);
+	if (__builtin_expect(position % RECORD_WAKE_EVERY == 0, 0))
+		record_wake(false);
+}
+
 /* As record_put, but waits up to 200 ms for room: for pools, planes, graphs. Counts metadata_lost when it gives up. */
 bool record_put_meta(const void *record);
 
@@ -171,7 +210,7 @@ uint32_t record_tid_ask(void);
 /* Cached, but not before the recording starts: no fork handler watches over it then. */
 static inline uint32_t record_tid(void)
 {
-	if (__builtin_expect(record_thread.tid && record_active() &&
+	if (__builtin_expect(record_thread.tid &&
 				     record_thread.forks == __atomic_load_n(&record_hot.forks, __ATOMIC_RELAXED),
 			     1))
 		return record_thread.tid;

@@ -3,8 +3,8 @@
 
 HOTPATH := $(BUILD)/bench/hotpath
 HOTPATH_PLANTED := $(BUILD)/bench/planted/libslotprobe.so
-HOTPATH_O := $(filter-out %/probes/core/launch.o %/probes/core/claim.o,$(LIB_O)) \
-	$(patsubst %,$(BUILD)/bench/planted/%.o,launch claim planted)
+HOTPATH_O := $(filter-out %/probes/core/launch.o %/probes/core/usual.o,$(LIB_O)) \
+	$(patsubst %,$(BUILD)/bench/planted/%.o,launch usual planted)
 TEST_BUILDS += $(HOTPATH) $(HOTPATH_PLANTED)
 
 $(HOTPATH): tests/bench/hotpath/hotpath.c $(BUILD)/cpudriver/libcuda.so
@@ -19,9 +19,9 @@ $(BUILD)/bench/planted/launch.o: probes/core/launch.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(CFLAGS_PRELOAD) -Dprobe_launch_end=planted_launch_end -c $< -o $@
 
-$(BUILD)/bench/planted/claim.o: probes/core/claim.c
+$(BUILD)/bench/planted/usual.o: probes/core/usual.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(CFLAGS_PRELOAD) -Dprobe_claim=planted_claim -c $< -o $@
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(CFLAGS_PRELOAD) -Dprobe_claim_usual=planted_claim_usual -c $< -o $@
 
 $(HOTPATH_PLANTED): $(HOTPATH_O)
 	$(CC) $(OPT) -shared -o $@ $^ -Wl,-soname,libslotprobe.so -Wl,-z,defs -Wl,-z,now -Wl,-z,relro -Wl,-z,nodelete $(LDFLAGS) $(LIB_LIBS)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * planted.c: what the hot path must not have, planted: a loop, a lock and an allocation in front of every launch and every claim. It is
- * linked into a library of its own, whose launch.o and claim.o have their functions under other names.
+ * linked into a library of its own, whose launch.o and usual.o have their functions under other names.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "probes/core/graph.h"
 
 cu_result planted_launch_end(cu_graph_exec exec, cu_stream stream, cu_result result);
-int64_t planted_claim(enum log_event_kind kind, const struct slotprobe_claim *claim, int64_t src);
+int64_t planted_claim_usual(enum log_event_kind kind, struct ctr_row *row, const struct slotprobe_claim *claim);
 
 static void waste(void)
 {
@@ -30,8 +30,8 @@ cu_result probe_launch_end(cu_graph_exec exec, cu_stream stream, cu_result resul
 	return planted_launch_end(exec, stream, result);
 }
 
-int64_t probe_claim(enum log_event_kind kind, const struct slotprobe_claim *claim, int64_t src)
+int64_t probe_claim_usual(enum log_event_kind kind, struct ctr_row *row, const struct slotprobe_claim *claim)
 {
 	waste();
-	return planted_claim(kind, claim, src);
+	return planted_claim_usual(kind, row, claim);
 }

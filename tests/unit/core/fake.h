@@ -66,6 +66,10 @@ struct fake_node {
 	struct cu_memset_params set;
 	cu_graph child;
 };
+/* Claims that usual.c would take go there, or all to claim.c. From the next fake_reset on. */
+extern bool fake_usual;
+void fake_find_driver(void);
+
 struct cu_graph_st {
 	size_t n;
 	cu_result rc;

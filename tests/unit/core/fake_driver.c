@@ -122,7 +122,8 @@ static cu_result stream_is_capturing(cu_stream stream, int *status)
 
 static cu_result exchange_capture_mode(int *mode)
 {
-	(void)mode;
+	__atomic_fetch_add(&G.guards_open, *mode == CU_MODE_RELAXED ? 1u : -1u, __ATOMIC_RELAXED);
+	*mode = *mode == CU_MODE_RELAXED ? CU_MODE_GLOBAL : CU_MODE_RELAXED;
 	return CU_SUCCESS;
 }
 
@@ -420,7 +421,20 @@ static const struct shim_driver driver = {
 	.complete = true,
 };
 
-const struct shim_driver *shim_driver_found; /* never: each call asks */
+bool fake_usual = true;
+const struct shim_driver *shim_driver_found;
+
+void fake_find_driver(void)
+{
+	shim_driver_found = fake_usual ? &driver : NULL; /* NULL: each call asks, and no claim is the usual one */
+}
+
+void shim_mode_retry(const struct shim_driver *drv, int mode)
+{
+	(void)drv, (void)mode;
+	fail();
+}
+
 const struct shim_driver *shim_driver_find(void)
 {
 	return G.absent ? NULL : &driver;

@@ -12,6 +12,7 @@
 struct fake_recorder fake;
 struct record_hot record_hot;
 union record_area record_area;
+struct record_queue record_queue = { NULL, 1ull << 63 }; /* closed: every record comes by record_put */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 const struct record_options *record_options(void)
@@ -168,6 +169,7 @@ void fake_reset(void)
 	fresh_record();
 	memset(&fake_gpu, 0, sizeof fake_gpu);
 	fake_gpu.current = fake_gpu.stream_ctx = fake_gpu.primary = FAKE_CTX;
+	fake_find_driver();
 	shim_observer.cuda_ready();
 }
 

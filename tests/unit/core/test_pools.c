@@ -103,6 +103,7 @@ static void no_driver_or_context(void **state)
 {
 	(void)state;
 	fake_gpu.absent = true;
+	shim_driver_found = NULL;
 	assert_int_equal(toy_add(0), -ENODEV);
 	fake_gpu.absent = false;
 	fake_gpu.current = fake_gpu.primary = NULL;
@@ -704,5 +705,8 @@ int main(void)
 		T(nothing_reads_memory_that_was_released),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+
+	fake_usual = false;
+	return failed + cmocka_run_group_tests(tests, NULL, NULL);
 }
