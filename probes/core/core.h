@@ -4,7 +4,7 @@
  *
  * Life of a measurement ("shot"): claim.c checks what was said, enqueue.c takes a shot from the pool's ring (ring.c) and
  * launches the fingerprint kernel, claim.c records the event and arms the shot, collect.c sees the result on the
- * writer's thread, records it and gives the shot back.
+ * writer's thread, records it and gives the shot back. What is usual goes all of the way on the server's side in usual.c.
  *
  * Who may touch what without a lock: a thread that holds a use of a pool (probe_pool_get) may read everything in it;
  * the writer may read a pool while it has shots in flight. Only under `probe_registry` are pools and devices made and
