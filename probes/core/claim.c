@@ -79,8 +79,6 @@ static void fill_event(struct attempt *a, enum log_event_kind kind, int64_t src)
 	struct log_event *e = &a->event;
 
 	record_fill(e, LOG_EVENT);
-	e->context = e->pool_launches = 0; /* until they are known */
-	e->outcome = e->has_fingerprint = e->callsite = 0;
 	e->id = __atomic_add_fetch(&probe_counts.events, 1, __ATOMIC_RELAXED);
 	e->t_ns = record_now_ns();
 	e->kind = kind;
@@ -322,10 +320,9 @@ int64_t probe_claim(enum log_event_kind kind, const struct slotprobe_claim *clai
 
 	if (!probe_on_or_inherits())
 		return -ENOSYS;
-	a.pool = NULL;
-	a.known = a.has_source = false;
+	memset(&a, 0, offsetof(struct attempt, watch));
 	a.n_watch = 0;
-	a.event.id = 0;
+	a.has_source = false;
 	a.claim = claim;
 	a.row = ctr_core(kinds[kind].row);
 	ctr_begin(a.row);
