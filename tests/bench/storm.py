@@ -37,6 +37,8 @@ class Storm:
         if perturb:  # by hand: it must come first
             command = ["env", f"LD_PRELOAD={self.build}/tests/bench/perturb.so", f"PERTURB={perturb}", *command[-(3 + len(self.options)):]]
         done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=seconds * 4 + 120)
+        if done.returncode and perturb:
+            return {"workers": [], "died": done.returncode}
         if done.returncode:
             raise RuntimeError(f"status {done.returncode}: {done.stderr[-2000:]}")
         found = json.loads(done.stdout)
@@ -53,8 +55,9 @@ def total(found: dict, key: str) -> int:
 
 
 def harm(found: dict) -> list[str]:
-    """Which thread had errors or lost a capture."""
-    return [f"{w['name']}: {w['errors']} errors (first {w['first_error']} in {w['where']}), {w['invalidated']} captures invalidated"
+    """Which thread had errors or lost a capture; a driver may even die of what the red twin does."""
+    died = [f"the program ended with {found['died']}"] if found.get("died") else []
+    return died + [f"{w['name']}: {w['errors']} errors (first {w['first_error']} in {w['where']}), {w['invalidated']} captures invalidated"
             for w in found["workers"] if w["errors"] or w["invalidated"]]
 
 
@@ -81,7 +84,7 @@ def unreconciled(found: dict) -> list[str]:
 
 
 def measure(storm: Storm, seconds: float) -> tuple[dict, list[str]]:
-    bare, recorded = storm.run(seconds / 4, False), storm.run(seconds, True)
+    bare, recorded = storm.run(seconds / 8, False), storm.run(seconds, True)
     twin = storm.run(min(seconds, 5), False, perturb="unsafe")
     faults = [f"bare: {h}" for h in harm(bare)] + [f"recorded: {h}" for h in harm(recorded)] + unreconciled(recorded)
     if not harm(twin):
