@@ -156,7 +156,7 @@ static bool restore_add(struct alignment *al, unsigned s, uint32_t row, struct a
 		occurrence = occurrence_add(al, s, row, (struct align_ref) { at.process, ALIGN_NONE });
 	if (occurrence == ALIGN_NONE || !array_room(&side->restore, &side->room_restores, index, sizeof *side->restore))
 		return false;
-	side->restore[side->n_restores++] = (struct align_restore) { at, ALIGN_NONE, occurrence, ALIGN_NONE };
+	side->restore[side->n_restores++] = (struct align_restore) { at, ALIGN_NONE, occurrence, ALIGN_NONE, false };
 	o = &side->occurrence[occurrence];
 	if (o->restore == ALIGN_NONE)
 		o->restore = index;
@@ -171,7 +171,48 @@ static bool restore_add(struct alignment *al, unsigned s, uint32_t row, struct a
  * previous donation; else when its pool was registered. */
 struct baselines {
 	struct map set_up, donated;
+	struct map life; /* enum slot_life of each slot */
 };
+
+/* What a slot has lived through. */
+enum slot_life { LIFE_ALLOCATED = 1, LIFE_REUSED = 2, LIFE_DONATED = 4, LIFE_RESTORED = 8 };
+
+static uint64_t life_of(const struct baselines *b, uint64_t key)
+{
+	uint64_t life = map_get(&b->life, key);
+
+	return life == MAP_NONE ? 0 : life;
+}
+
+static bool note_life(struct baselines *b, const struct model_event *e, uint64_t key)
+{
+	uint64_t life = life_of(b, key);
+
+	switch (e->kind) {
+	case LOG_EV_ALLOC:
+		life = LIFE_ALLOCATED | (life ? LIFE_REUSED : 0);
+		break;
+	case LOG_EV_CLEAR:
+		life = (life & (LIFE_ALLOCATED | LIFE_REUSED)) | (life & LIFE_DONATED ? LIFE_REUSED : 0);
+		break;
+	case LOG_EV_COPY:
+	case LOG_EV_RESTORE:
+		life |= LIFE_RESTORED;
+		break;
+	case LOG_EV_DONATE:
+		life |= LIFE_DONATED;
+		break;
+	default:
+		return true;
+	}
+	return map_set(&b->life, key, life);
+}
+
+/* Where no allocation is reported, a slot that is donated again has had an owner. */
+static bool is_reused(uint64_t life)
+{
+	return (life & LIFE_REUSED) || ((life & LIFE_DONATED) && !(life & LIFE_ALLOCATED));
+}
 
 static bool note_baseline(struct baselines *b, const struct model_event *e, uint64_t key)
 {
@@ -229,9 +270,11 @@ static bool add_event(struct alignment *al, unsigned s, struct align_ref at, str
 			if (o == ALIGN_NONE)
 				return false;
 			side->occurrence[o].launched = e->pool_launches > baseline(b, &p->pool[e->pool], key);
+			side->occurrence[o].reused = is_reused(life_of(b, key));
+			side->occurrence[o].restored = (life_of(b, key) & LIFE_RESTORED) != 0;
 		}
 	}
-	return e->slot == LOG_NO_SLOT || note_baseline(b, e, key);
+	return e->slot == LOG_NO_SLOT || (note_baseline(b, e, key) && note_life(b, e, key));
 }
 
 static bool add_events(struct alignment *al, unsigned s)
@@ -240,7 +283,7 @@ static bool add_events(struct alignment *al, unsigned s)
 	bool fine = true;
 
 	for (uint32_t p = 0; fine && p < model->n_processes; p++) {
-		struct baselines b = { { NULL, 0, 0 }, { NULL, 0, 0 } };
+		struct baselines b = { { NULL, 0, 0 }, { NULL, 0, 0 }, { NULL, 0, 0 } };
 
 		if (model->process[p].n_events >= ALIGN_NONE)
 			return false;
@@ -248,6 +291,7 @@ static bool add_events(struct alignment *al, unsigned s)
 			fine = add_event(al, s, (struct align_ref) { p, e }, &b);
 		map_free(&b.set_up);
 		map_free(&b.donated);
+		map_free(&b.life);
 	}
 	return fine;
 }

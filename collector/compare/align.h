@@ -24,6 +24,7 @@ struct align_restore {
 	uint32_t next;
 	uint32_t occurrence; /* that it follows, on its side */
 	uint32_t mate;       /* on the other side */
+	bool differs;        /* set by the comparison */
 };
 
 struct align_occurrence {
@@ -32,6 +33,8 @@ struct align_occurrence {
 	uint32_t next;        /* of its row, on its side */
 	uint32_t mate;        /* on the other side */
 	uint32_t restore, last_restore, n_restores;
+	bool reused;         /* the slot had another owner before */
+	bool restored;       /* since its owner got it, the slot was restored or copied into */
 	bool launched;       /* a graph that touches the pool was launched since the slot was last set up */
 	bool equal, differs; /* set by the comparison; a loss is neither */
 };

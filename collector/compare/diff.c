@@ -322,8 +322,7 @@ static void choose_suspect(struct diff *diff)
 	diff->suspect = a && !b ? 0 : 1;
 }
 
-/* Within a process the ids are the order; across processes of a run the clock is. */
-static bool before(const struct align_side *side, struct align_ref a, struct align_ref b)
+bool diff_before(const struct align_side *side, struct align_ref a, struct align_ref b)
 {
 	const struct model_event *x = align_event(side, a), *y = align_event(side, b);
 
@@ -342,7 +341,7 @@ static void find_first(struct diff *diff)
 		if (row->verdict != ROW_DIFFERS)
 			continue;
 		if (diff->has_first &&
-		    !before(side, row->shown[diff->suspect], diff->row[diff->first_row].shown[diff->suspect]))
+		    !diff_before(side, row->shown[diff->suspect], diff->row[diff->first_row].shown[diff->suspect]))
 			continue;
 		diff->has_first = true;
 		diff->first_row = i;
@@ -351,9 +350,9 @@ static void find_first(struct diff *diff)
 		const struct align_occurrence *o = &side->occurrence[i];
 
 		if (!o->equal || o->at.event == ALIGN_NONE ||
-		    !before(side, o->at, diff->row[diff->first_row].shown[diff->suspect]))
+		    !diff_before(side, o->at, diff->row[diff->first_row].shown[diff->suspect]))
 			continue;
-		if (diff->has_last_equal && before(side, o->at, side->occurrence[diff->last_equal].at))
+		if (diff->has_last_equal && diff_before(side, o->at, side->occurrence[diff->last_equal].at))
 			continue;
 		diff->has_last_equal = true;
 		diff->last_equal = i;
@@ -426,8 +425,11 @@ static int judge(struct diff *diff, const struct options *options, struct error 
 	judge_silence(diff);
 	if (explain_rows(diff, err) != 0)
 		return -1;
-	find_patterns(diff, &diff->patterns);
-	return 0;
+	find_patterns(diff, ALIGN_NONE, &diff->patterns);
+	if (find_findings(diff) == 0)
+		return 0;
+	error_set(err, "out of memory");
+	return -1;
 }
 
 static enum align_mode mode_asked(const struct options *options)
@@ -519,6 +521,7 @@ void diff_free(struct diff *diff)
 	for (size_t i = 0; diff->row && i < diff->al.n_rows; i++)
 		free(diff->row[i].plane);
 	free(diff->row);
+	free(diff->finding);
 	align_free(&diff->al);
 	reasons_free(&diff->reasons);
 	model_close(&diff->run[0]);

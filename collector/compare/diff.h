@@ -43,6 +43,17 @@ struct explanation {
 	int64_t slot;     /* that the event's fingerprint is of */
 	uint32_t role;    /* of that fingerprint */
 	bool since_alloc; /* stale: as it was when it was allocated, never written since */
+	bool strong;      /* misplaced: nothing but another place explains it; another length would not */
+};
+
+/* What can have gone wrong; each explanation points to one or two of them. */
+enum finding_cause {
+	CAUSE_NON_FINITE,
+	CAUSE_NOT_WRITTEN, /* zero or stale: the same fault, in a fresh slot or in one that was used before */
+	CAUSE_MISPLACED,
+	CAUSE_WRONG_LENGTH,
+	CAUSE_UNKNOWN,
+	CAUSE_COUNT
 };
 
 struct diff_row {
@@ -58,6 +69,24 @@ struct diff_row {
 	bool rollup_alone; /* the roll-up differs, and no plane */
 	struct explanation explain[EXPLAIN_KIND_COUNT];
 	uint32_t n_explain;
+	uint32_t finding; /* that it belongs to; ALIGN_NONE */
+};
+
+/* Rows that one cause explains. */
+struct finding {
+	enum finding_cause cause;
+	unsigned side; /* of the run that is thought wrong */
+	uint32_t n_rows;
+	uint64_t n_slots;                      /* whatever their rank */
+	uint32_t first_row;                    /* the earliest, in the order of the suspected run */
+	uint32_t rows_of[EXPLAIN_KIND_COUNT];  /* rows that have this explanation */
+	uint32_t first_of[EXPLAIN_KIND_COUNT]; /* the earliest of them; ALIGN_NONE */
+	struct patterns patterns;
+	bool has_origin; /* non-finite: the first event of the run that had it, in whichever slot */
+	struct align_ref origin;
+	int64_t origin_slot;
+	bool inherited; /* unknown: all of it came after this restore, which brought a wrong state back */
+	struct align_ref heirloom;
 };
 
 struct diff {
@@ -76,6 +105,8 @@ struct diff {
 	unsigned suspect;    /* the side that the explanation suspects first, and whose order is the causal one */
 	bool told_by_arm;    /* suspect follows from the arms */
 	struct patterns patterns;
+	struct finding *finding; /* in the order of their first rows */
+	size_t n_findings;
 };
 
 /* 0, or -1 with *err set: exit status 2. */
@@ -104,6 +135,16 @@ bool diff_pool_is_silent(const struct diff *diff, uint32_t group);
 /* What to record next, where the run could have told more. false: nothing. */
 #define DIFF_HINT_MAX 160
 bool diff_hint(const struct diff *diff, char *out, size_t size);
+
+/* Whether x came before y in that run: within a process the ids are the order, across processes the clock is. */
+bool diff_before(const struct align_side *side, struct align_ref x, struct align_ref y);
+
+const char *finding_cause_name(enum finding_cause cause);
+const char *finding_cause_text(enum finding_cause cause);                                    /* what usually makes it */
+const struct explanation *row_explained(const struct diff_row *row, enum explain_kind kind); /* NULL: not so */
+
+/* findings.c: groups the explained rows by cause. 0, or -1: out of memory. */
+int find_findings(struct diff *diff);
 
 /* explain.c: fills in planes and explanations of the rows that differ. 0, or -1 with *err set. */
 int explain_rows(struct diff *diff, struct error *err);

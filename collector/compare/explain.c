@@ -411,12 +411,25 @@ static bool right_bytes_elsewhere(struct suspicion *c, struct sighting *best)
 	return best->e != NULL;
 }
 
+/* A claim of another length can be the right bytes of that length: then the place proves nothing. A watched slot, one
+ * that the same step wrote and one of the same length say that the place is wrong. */
+static bool only_the_place(const struct suspicion *c, const struct sighting *s)
+{
+	const struct model_event *e = c->e[c->wrong];
+
+	if (!is_claim(s))
+		return true;
+	return s->e->claimed_len == e->claimed_len || (s->side == c->wrong && e->step && s->e->step == e->step);
+}
+
 static void explain_misplaced(struct suspicion *c)
 {
 	struct sighting s;
 
-	if (right_bytes_elsewhere(c, &s) || holds_anothers(c, &s))
-		explain(c, EXPLAIN_MISPLACED, &s, false);
+	if (!right_bytes_elsewhere(c, &s) && !holds_anothers(c, &s))
+		return;
+	explain(c, EXPLAIN_MISPLACED, &s, false);
+	c->row->explain[c->row->n_explain - 1].strong = only_the_place(c, &s);
 }
 
 /* What the wrong run claims may be wrong there too. If it is right and paired, the right run has it as well. */

@@ -85,7 +85,7 @@ static void row_take(struct diff_row *row, enum row_verdict verdict, const struc
 static void judge_restores(struct diff *diff, struct diff_row *row, unsigned s, struct align_occurrence *o)
 {
 	for (uint32_t i = o->restore; i != ALIGN_NONE; i = diff->al.side[s].restore[i].next) {
-		const struct align_restore *x = &diff->al.side[s].restore[i], *y = NULL;
+		struct align_restore *x = &diff->al.side[s].restore[i], *y = NULL;
 		enum row_verdict verdict = ROW_UNPAIRED;
 
 		if (x->mate != ALIGN_NONE) {
@@ -93,6 +93,7 @@ static void judge_restores(struct diff *diff, struct diff_row *row, unsigned s, 
 				continue;
 			y = &diff->al.side[1].restore[x->mate];
 			verdict = judge_events(diff, diff->al.row[o->row].group, x->at, y->at);
+			x->differs = y->differs = verdict == ROW_DIFFERS;
 		} else if (!model_measured(align_process(&diff->al.side[s], x->at),
 					   align_event(&diff->al.side[s], x->at))) {
 			verdict = judge_unmeasured(diff, s, x->at);

@@ -44,14 +44,19 @@ static bool is_part(const struct patterns *p, const struct model_pool *pool)
 	return false;
 }
 
-static void find_planes(const struct diff *diff, struct patterns *p)
+static bool is_of(const struct diff *diff, uint32_t row, uint32_t finding)
+{
+	return diff->row[row].verdict == ROW_DIFFERS && (finding == ALIGN_NONE || diff->row[row].finding == finding);
+}
+
+static void find_planes(const struct diff *diff, uint32_t finding, struct patterns *p)
 {
 	const struct model_pool *pool = NULL;
 
 	for (uint32_t i = 0; i < diff->al.n_rows; i++) {
 		const struct diff_row *row = &diff->row[i];
 
-		if (row->verdict != ROW_DIFFERS)
+		if (!is_of(diff, i, finding))
 			continue;
 		if (!row->n_planes)
 			return;
@@ -70,83 +75,180 @@ static void find_planes(const struct diff *diff, struct patterns *p)
 	p->planes = pool && is_part(p, pool);
 }
 
-/* ---- lengths and batches: over the donations of the suspected run ---- */
+/* ---- over the donations of the suspected run ---- */
 
-static const struct model_event *event_of(const struct align_side *side, const struct align_occurrence *o)
+/* A finding's own differences against all that is equal. */
+struct sample {
+	const struct diff *diff;
+	const struct align_side *side;
+	uint32_t finding;
+};
+
+enum standing { LEFT_OUT, EQUAL, DIFFERENT };
+
+static enum standing standing_of(const struct sample *s, const struct align_occurrence *o)
 {
-	return o->at.event != ALIGN_NONE && (o->differs || o->equal) ? align_event(side, o->at) : NULL;
+	if (o->at.event == ALIGN_NONE)
+		return LEFT_OUT;
+	if (o->differs)
+		return is_of(s->diff, o->row, s->finding) ? DIFFERENT : LEFT_OUT;
+	return o->equal ? EQUAL : LEFT_OUT;
 }
 
-/* Every difference has the remainder of the first one, there are two lengths among them, and nothing equal has it. */
-static bool splits_by(const struct align_side *side, int64_t modulus, int64_t *remainder)
+static const struct model_event *event_of(const struct sample *s, const struct align_occurrence *o)
+{
+	return align_event(s->side, o->at);
+}
+
+/* ---- lengths ---- */
+
+static int64_t gcd(int64_t a, int64_t b)
+{
+	while (b) {
+		int64_t rest = a % b;
+
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
+/* The largest modulus under which all differing lengths leave one remainder: the greatest common divisor of their distances. 0:
+ * there are not two lengths among them, or one is negative. */
+static int64_t widest_modulus(const struct sample *s, int64_t *length)
+{
+	int64_t widest = 0;
+	bool any = false;
+
+	for (size_t i = 0; i < s->side->n_occurrences; i++) {
+		const struct align_occurrence *o = &s->side->occurrence[i];
+		int64_t claimed;
+
+		if (standing_of(s, o) != DIFFERENT)
+			continue;
+		claimed = event_of(s, o)->claimed_len;
+		if (claimed < 0)
+			return 0;
+		if (any)
+			widest = gcd(claimed > *length ? claimed - *length : *length - claimed, widest);
+		else
+			*length = claimed;
+		any = true;
+	}
+	return widest;
+}
+
+/* Nothing equal leaves that remainder. Few donations split by chance. */
+static bool no_equal_has(const struct sample *s, int64_t modulus, int64_t remainder)
 {
 	uint64_t equal = 0;
-	int64_t length = 0, of = -1;
-	bool lengths_differ = false;
 
-	for (size_t i = 0; i < side->n_occurrences; i++) {
-		const struct model_event *e = event_of(side, &side->occurrence[i]);
+	for (size_t i = 0; i < s->side->n_occurrences; i++) {
+		const struct align_occurrence *o = &s->side->occurrence[i];
 
-		if (!e || !side->occurrence[i].differs)
+		if (standing_of(s, o) != EQUAL)
 			continue;
-		if (e->claimed_len < 0 || (of >= 0 && e->claimed_len % modulus != of))
-			return false;
-		lengths_differ |= of >= 0 && e->claimed_len != length;
-		of = e->claimed_len % modulus;
-		length = e->claimed_len;
-	}
-	for (size_t i = 0; i < side->n_occurrences; i++) {
-		const struct model_event *e = event_of(side, &side->occurrence[i]);
-
-		if (!e || side->occurrence[i].differs)
-			continue;
-		if (e->claimed_len % modulus == of)
+		if (event_of(s, o)->claimed_len % modulus == remainder)
 			return false;
 		equal++;
 	}
-	*remainder = of;
-	/* Few donations split by chance. */
-	return lengths_differ && equal > 1;
+	return equal > 1;
 }
 
-static void find_lengths(const struct align_side *side, struct patterns *p)
+/* Pages are powers of two; a checkpoint interval may be anything, and then it is the widest modulus itself. */
+static void find_lengths(const struct sample *s, struct patterns *p)
 {
-	for (int64_t modulus = 2; modulus <= 4096; modulus *= 2) {
-		if (!splits_by(side, modulus, &p->remainder))
+	int64_t length = 0, widest = widest_modulus(s, &length);
+
+	for (int64_t modulus = 2; widest && modulus <= 4096; modulus *= 2) {
+		if (widest % modulus || !no_equal_has(s, modulus, length % modulus))
 			continue;
 		p->modulus = modulus;
+		p->remainder = length % modulus;
 		return;
 	}
-}
-
-static void find_padded(const struct align_side *side, struct patterns *p)
-{
-	bool padded_difference = false, unpadded_equal = false;
-
-	for (size_t i = 0; i < side->n_occurrences; i++) {
-		const struct align_occurrence *o = &side->occurrence[i];
-		const struct model_event *e = event_of(side, o);
-		const struct model_step *step = e ? model_step(align_process(side, o->at), e->step) : NULL;
-
-		if (!e)
-			continue;
-		if (o->differs) {
-			if (!step || step->batch < 0 || step->padded <= step->batch)
-				return;
-			padded_difference = true;
-		} else if (step && step->batch >= 0 && step->padded == step->batch) {
-			unpadded_equal = true;
-		}
+	if (widest > 2 && no_equal_has(s, widest, length % widest)) {
+		p->modulus = widest;
+		p->remainder = length % widest;
 	}
-	p->padded = padded_difference && unpadded_equal;
 }
 
-void find_patterns(const struct diff *diff, struct patterns *p)
+/* ---- what a donation has or has not ---- */
+
+/* 1 it has, 0 it has not, -1 nobody knows. */
+typedef int has_trait(const struct sample *s, const struct align_occurrence *o);
+
+static int is_padded(const struct sample *s, const struct align_occurrence *o)
 {
+	const struct model_step *step = model_step(align_process(s->side, o->at), event_of(s, o)->step);
+
+	if (!step || step->batch < 0 || step->padded < step->batch)
+		return -1;
+	return step->padded > step->batch;
+}
+
+static int is_reused(const struct sample *s, const struct align_occurrence *o)
+{
+	(void)s;
+	return o->reused;
+}
+
+static int is_restored(const struct sample *s, const struct align_occurrence *o)
+{
+	(void)s;
+	return o->restored;
+}
+
+/* Every difference has it, and something equal has it not. */
+static bool tells_apart(const struct sample *s, has_trait *has)
+{
+	bool with = false, without = false;
+
+	for (size_t i = 0; i < s->side->n_occurrences; i++) {
+		const struct align_occurrence *o = &s->side->occurrence[i];
+		enum standing standing = standing_of(s, o);
+
+		if (standing == DIFFERENT && has(s, o) != 1)
+			return false;
+		with |= standing == DIFFERENT;
+		without |= standing == EQUAL && has(s, o) == 0;
+	}
+	return with && without;
+}
+
+/* ---- ranks ---- */
+
+static const char *only_rank(const struct sample *s)
+{
+	const char *rank = NULL;
+	bool others = false;
+
+	for (uint32_t i = 0; i < s->diff->al.n_rows; i++) {
+		const char *of = s->diff->al.group[s->diff->al.row[i].group].rank;
+
+		if (!is_of(s->diff, i, s->finding))
+			continue;
+		if (rank && strcmp(rank, of) != 0)
+			return NULL;
+		rank = of;
+	}
+	for (uint32_t i = 0; rank && i < s->diff->al.n_rows && !others; i++)
+		others = s->diff->row[i].verdict == ROW_EQUAL &&
+			 strcmp(rank, s->diff->al.group[s->diff->al.row[i].group].rank) != 0;
+	return others ? rank : NULL;
+}
+
+void find_patterns(const struct diff *diff, uint32_t finding, struct patterns *p)
+{
+	struct sample s = { .diff = diff, .side = &diff->al.side[diff->suspect], .finding = finding };
+
 	memset(p, 0, sizeof *p);
 	if (!diff->summary.differs)
 		return;
-	find_planes(diff, p);
-	find_lengths(&diff->al.side[diff->suspect], p);
-	find_padded(&diff->al.side[diff->suspect], p);
+	find_planes(diff, finding, p);
+	find_lengths(&s, p);
+	p->padded = tells_apart(&s, is_padded);
+	p->reused = tells_apart(&s, is_reused);
+	p->restored = tells_apart(&s, is_restored);
+	p->rank = only_rank(&s);
 }

@@ -14,6 +14,15 @@ json_t *diff_json(const struct diff *diff);
 /* html.c; 0, or -1 with *err set: the page is not whole. */
 int diff_print_html(FILE *f, const struct diff *diff, struct error *err);
 
+/* The kind that leads a finding, and the row that it shows as its example. */
+enum explain_kind finding_kind(const struct finding *finding);
+uint32_t finding_example(const struct finding *finding);
+char *finding_sentence(const struct diff *diff, const struct finding *finding); /* to be freed; NULL: no memory */
+/* Each pattern as "BEFOREonly in ...AFTER". */
+void patterns_print(FILE *f, const struct patterns *patterns, const char *before, const char *after);
+json_t *findings_json(const struct diff *diff);
+json_t *patterns_json(const struct patterns *patterns);
+
 void check_print_text(FILE *f, const struct check *check, bool color);
 json_t *check_json(const struct check *check);
 int check_print_html(FILE *f, const struct check *check, struct error *err);

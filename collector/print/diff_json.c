@@ -99,6 +99,7 @@ static json_t *row_json(const struct diff *diff, uint32_t index)
 	pairs_json(object, diff, row);
 	json_object_set_new(object, "planes_differing", planes_json(diff, row));
 	json_object_set_new(object, "explain", explain);
+	json_object_set_new(object, "finding", row->finding == ALIGN_NONE ? json_null() : json_integer(row->finding));
 	return object;
 }
 
@@ -129,26 +130,6 @@ static json_t *first_json(const struct diff *diff)
 	} else {
 		json_object_set_new(object, "last_equal", json_null());
 	}
-	return object;
-}
-
-/* What the differences share, and the equal donations do not. */
-static json_t *patterns_json(const struct patterns *p)
-{
-	json_t *object = json_object(), *tensors = json_array();
-
-	for (uint32_t i = 0; i < p->n_tensors; i++)
-		json_array_append_new(tensors, json_text(p->tensor[i]));
-	json_object_set_new(object, "planes",
-			    p->planes ? json_pack("{s:O, s:i, s:i}", "tensors", tensors, "first_layer",
-						  (int)p->first_layer, "last_layer", (int)p->last_layer)
-				      : json_null());
-	json_decref(tensors);
-	json_object_set_new(object, "length",
-			    p->modulus ? json_pack("{s:I, s:I}", "modulus", (json_int_t)p->modulus, "remainder",
-						   (json_int_t)p->remainder)
-				       : json_null());
-	json_object_set_new(object, "padded_only", json_boolean(p->padded));
 	return object;
 }
 
@@ -215,6 +196,7 @@ json_t *diff_json(const struct diff *diff)
 				      json_count(diff->summary.equal), "differs", json_count(diff->summary.differs),
 				      "not_proven", json_count(diff->summary.not_proven)));
 	json_object_set_new(all, "first_divergence", first_json(diff));
+	json_object_set_new(all, "findings", findings_json(diff));
 	json_object_set_new(all, "patterns", patterns_json(&diff->patterns));
 	json_object_set_new(all, "hints", hints_json(diff));
 	json_object_set_new(all, "not_recorded", not_recorded_json(diff));

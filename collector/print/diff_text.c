@@ -95,45 +95,37 @@ static bool print_kinds(FILE *f, const struct diff *diff, const char *before, ui
 	return gap != before;
 }
 
-/* Two slots and more, and all of them have the same explanations. */
-static bool is_one_cause(const struct diff *diff)
-{
-	uint32_t kinds = 0;
-	uint64_t n = 0;
-
-	for (uint32_t i = 0; i < diff->al.n_rows; i++) {
-		if (diff->row[i].verdict != ROW_DIFFERS)
-			continue;
-		if (n++ && kinds_of(&diff->row[i]) != kinds)
-			return false;
-		kinds = kinds_of(&diff->row[i]);
-	}
-	return n > 1 && kinds && !(kinds >> EXPLAIN_UNKNOWN & 1);
-}
-
 static void print_why(FILE *f, const struct diff *diff)
 {
 	char hint[DIFF_HINT_MAX];
 
 	if (print_kinds(f, diff, "  why: ", 0))
-		fputs(is_one_cause(diff) ? ": one cause for all\n" : "\n", f);
+		fputs(diff->n_findings == 1 && diff->summary.differs > 1 && diff->finding[0].cause != CAUSE_UNKNOWN
+			      ? ": one cause for all\n"
+			      : "\n",
+		      f);
 	if (diff_hint(diff, hint, sizeof hint))
 		fprintf(f, "  hint: %s\n", hint);
 }
 
-/* What the differences share, and the equal donations do not. */
-static void print_patterns(FILE *f, const struct patterns *p)
+/* ---- findings: a sentence each ---- */
+
+#define FINDINGS_SHOWN 16
+
+static void print_findings(FILE *f, const struct diff *diff, bool color)
 {
-	if (p->planes) {
-		fprintf(f, "  only in");
-		for (uint32_t i = 0; i < p->n_tensors; i++)
-			fprintf(f, "%s %s", i ? "," : "", safe(p->tensor[i]));
-		fprintf(f, ", layers %d to %d\n", p->first_layer, p->last_layer);
+	if (!diff->n_findings)
+		return;
+	fprintf(f, "\n%sFindings%s\n", color_on(color, COLOR_BOLD), color_off(color));
+	for (size_t i = 0; i < diff->n_findings && i < FINDINGS_SHOWN; i++) {
+		char *sentence = finding_sentence(diff, &diff->finding[i]);
+
+		fprintf(f, "  %zu. %s\n", i + 1, sentence ? sentence : "");
+		fprintf(f, "     usual cause: %s\n", finding_cause_text(diff->finding[i].cause));
+		free(sentence);
 	}
-	if (p->modulus)
-		fprintf(f, "  only at lengths that leave %" PRId64 " modulo %" PRId64 "\n", p->remainder, p->modulus);
-	if (p->padded)
-		fprintf(f, "  only in padded batches\n");
+	if (diff->n_findings > FINDINGS_SHOWN)
+		fprintf(f, "  and %zu more; --json lists them all\n", diff->n_findings - FINDINGS_SHOWN);
 }
 
 static void print_runs(FILE *f, const struct diff *diff)
@@ -339,9 +331,10 @@ void diff_print_text(FILE *f, const struct diff *diff, bool color)
 	print_verdict(f, diff, color);
 	print_left_out(f, diff);
 	print_why(f, diff);
-	print_patterns(f, &diff->patterns);
+	patterns_print(f, &diff->patterns, "  ", "\n");
 	print_runs(f, diff);
 	print_others(f, diff);
+	print_findings(f, diff, color);
 	if (diff->reasons.n) {
 		fprintf(f, "\n%sReasons%s\n", color_on(color, COLOR_BOLD), color_off(color));
 		reasons_print(f, &diff->reasons, color);
