@@ -403,6 +403,9 @@ static bool right_bytes_elsewhere(struct suspicion *c, struct sighting *best)
 		if (!sighting_of(c->x, &q->match[i], &s) || s.side != c->wrong || s.print->slot == e->slot ||
 		    is_same_claim(c, &s))
 			continue;
+		/* By key the slots of the two runs have nothing to do with each other: what lies there rightly is not known. */
+		if (c->x->diff->al.mode == ALIGN_KEY && !is_claim(&s) && s.print->role != LOG_ROLE_WATCHED)
+			continue;
 		if (best->e && distance(s.e->id, e->id) >= distance(best->e->id, e->id))
 			continue;
 		if (!belongs_there(c, q, s.print->slot))
@@ -411,14 +414,16 @@ static bool right_bytes_elsewhere(struct suspicion *c, struct sighting *best)
 	return best->e != NULL;
 }
 
-/* A claim of another length can be the right bytes of that length: then the place proves nothing. A watched slot, one
- * that the same step wrote and one of the same length say that the place is wrong. */
+/* Bytes of another length may be the right ones of that length, and an allocation shows only what was left: then the place
+ * proves nothing. A watched slot, a slot that the same step wrote and a claim of the same length do. */
 static bool only_the_place(const struct suspicion *c, const struct sighting *s)
 {
 	const struct model_event *e = c->e[c->wrong];
 
-	if (!is_claim(s))
+	if (s->print->role == LOG_ROLE_WATCHED)
 		return true;
+	if (!is_claim(s))
+		return false;
 	return s->e->claimed_len == e->claimed_len || (s->side == c->wrong && e->step && s->e->step == e->step);
 }
 
@@ -476,12 +481,30 @@ static uint32_t suspect(struct explainer *x, const struct target *t, unsigned wr
 	return c.found;
 }
 
+/* The run gave these bytes to the same claim another time too: it is consistent with itself. */
+static bool is_consistent(const struct explainer *x, const struct target *t, unsigned side)
+{
+	struct suspicion c = { .x = (struct explainer *)x, .t = t, .row = &x->diff->row[t->row], .wrong = side };
+	const struct find_question *q;
+	struct sighting s;
+
+	c.e[side] = align_event(&x->diff->al.side[side], c.row->shown[side]);
+	q = answers(&c, side);
+	for (size_t i = 0; i < q->n_matches; i++) {
+		if (sighting_of(x, &q->match[i], &s) && s.side == side && s.e != c.e[side] && is_same_claim(&c, &s))
+			return true;
+	}
+	return false;
+}
+
 static void explain_target(struct explainer *x, const struct target *t)
 {
 	struct diff_row *row = &x->diff->row[t->row];
 	unsigned first = x->diff->suspect;
 
-	if (suspect(x, t, first) || suspect(x, t, !first))
+	if (suspect(x, t, first))
+		return;
+	if (!(x->diff->told_by_arm && is_consistent(x, t, !first)) && suspect(x, t, !first))
 		return;
 	row->explain[row->n_explain++] = (struct explanation) { .kind = EXPLAIN_UNKNOWN, .side = first };
 }

@@ -3,8 +3,8 @@
  * findings.c: groups the rows that differ into findings: one cause is one finding, and as few causes as explain all rows.
  *
  * A row may have several explanations. NaN is a cause of its own. Of the other causes the one that explains most of the rows
- * that are left is taken first, and so on; what nothing explains is `unknown`. Rows of one cause that have no tensor in
- * common, not even by way of others, are two findings.
+ * that are left is taken first, and so on; what nothing explains is `unknown`, and one finding. Rows of another cause that
+ * have no tensor in common, not even by way of others, are two findings.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -42,17 +42,8 @@ const struct explanation *row_explained(const struct diff_row *row, enum explain
 
 /* ---- what may have caused a row ---- */
 
-/* Right bytes in a slot that claims another length: that slot may hold the wrong length, and this one be as it is for the
- * same cause. */
-static bool lies_at_another_length(const struct diff *diff, const struct diff_row *row, const struct explanation *x)
-{
-	const struct model_event *e = align_event(&diff->al.side[x->event_side], x->event);
-
-	return x->role == LOG_ROLE_SUBJECT && (e->kind == LOG_EV_DONATE || e->kind == LOG_EV_RESTORE) &&
-	       e->claimed_len != align_event(&diff->al.side[x->side], row->shown[x->side])->claimed_len;
-}
-
-static uint32_t causes_of(const struct diff *diff, const struct diff_row *row)
+/* Where the place alone proves nothing, the bytes may be there for their length. */
+static uint32_t causes_of(const struct diff_row *row)
 {
 	const struct explanation *misplaced = row_explained(row, EXPLAIN_MISPLACED);
 	uint32_t set = 0;
@@ -63,7 +54,7 @@ static uint32_t causes_of(const struct diff *diff, const struct diff_row *row)
 		set |= 1u << CAUSE_NOT_WRITTEN;
 	if (misplaced)
 		set |= 1u << CAUSE_MISPLACED;
-	if (row_explained(row, EXPLAIN_WRONG_LENGTH) || (misplaced && lies_at_another_length(diff, row, misplaced)))
+	if (row_explained(row, EXPLAIN_WRONG_LENGTH) || (misplaced && !misplaced->strong))
 		set |= 1u << CAUSE_WRONG_LENGTH;
 	return set ? set : 1u << CAUSE_UNKNOWN;
 }
@@ -79,25 +70,25 @@ struct grouping {
 	uint32_t parts[64]; /* tensors that belong together: a bit's part */
 };
 
-/* Of two causes that explain as many, the place is taken only where something speaks for it alone. */
+/* Of two causes that explain as many, the place is taken only where most of its rows speak for it alone. */
 static enum finding_cause most_common(const struct grouping *g)
 {
 	uint32_t n[CAUSE_COUNT] = { 0 };
 	enum finding_cause best = CAUSE_NON_FINITE;
-	bool strong = false;
+	uint32_t strong = 0;
 
 	for (uint32_t i = 0; i < g->n; i++) {
 		const struct explanation *x = row_explained(&g->diff->row[g->row[i]], EXPLAIN_MISPLACED);
 
 		for (int cause = 0; cause < CAUSE_COUNT; cause++)
 			n[cause] += g->set[i] >> cause & 1;
-		strong |= g->set[i] && x && x->strong;
+		strong += g->set[i] && x && x->strong;
 	}
 	if (n[CAUSE_NON_FINITE])
 		return CAUSE_NON_FINITE;
 	for (int cause = CAUSE_NOT_WRITTEN; cause < CAUSE_COUNT; cause++) {
-		if (n[cause] > n[best] ||
-		    (cause == CAUSE_WRONG_LENGTH && best == CAUSE_MISPLACED && !strong && n[cause] == n[best]))
+		if (n[cause] > n[best] || (cause == CAUSE_WRONG_LENGTH && best == CAUSE_MISPLACED &&
+					   strong <= n[best] / 2 && n[cause] == n[best]))
 			best = (enum finding_cause)cause;
 	}
 	return best;
@@ -222,7 +213,10 @@ static void split(struct grouping *g, enum finding_cause cause)
 	join_tensors(g, cause);
 	for (uint32_t i = 0; i < g->n; i++) {
 		struct diff_row *row = &g->diff->row[g->row[i]];
-		unsigned part = g->tensors[i] ? part_of(g->parts, (unsigned)__builtin_ctzll(g->tensors[i])) : 63;
+		/* What is unknown has no cause that could be told apart from another. */
+		unsigned part = cause == CAUSE_UNKNOWN || !g->tensors[i]
+					? 63
+					: part_of(g->parts, (unsigned)__builtin_ctzll(g->tensors[i]));
 		unsigned side = row->explain[0].side;
 
 		if (g->cause[i] != cause)
@@ -380,7 +374,7 @@ static bool gather(struct grouping *g)
 		if (g->diff->row[i].verdict != ROW_DIFFERS)
 			continue;
 		g->row[g->n] = i;
-		g->set[g->n] = causes_of(g->diff, &g->diff->row[i]);
+		g->set[g->n] = causes_of(&g->diff->row[i]);
 		fine = bits_of(g, &g->diff->row[i], &g->tensors[g->n++]);
 	}
 	return fine;
