@@ -155,6 +155,50 @@ static void judge_ranks(struct diff *diff)
 	}
 }
 
+/* How many ranks a run says that an axis has; 0: it does not say. */
+static int32_t count_of_axis(const struct model *model, const char *name)
+{
+	int32_t count = 0;
+
+	for (size_t i = 0; i < model->n_processes; i++) {
+		const struct model_process *p = &model->process[i];
+
+		for (uint32_t a = 0; a < p->n_axes; a++) {
+			if (strcmp(p->axis[a].name, name) == 0 && p->axis[a].count > count)
+				count = p->axis[a].count;
+		}
+	}
+	return count;
+}
+
+/* Each axis of run s against the other run's: each is said once. */
+static void judge_axes(struct diff *diff, unsigned s)
+{
+	struct map said = { NULL, 0, 0 };
+
+	for (size_t i = 0; i < diff->run[s].n_processes; i++) {
+		const struct model_process *p = &diff->run[s].process[i];
+
+		for (uint32_t a = 0; a < p->n_axes; a++) {
+			const char *name = p->axis[a].name;
+			uint64_t key = log_key_hash(name, strlen(name));
+			int32_t n[2] = { count_of_axis(&diff->run[0], name), count_of_axis(&diff->run[1], name) };
+
+			if (n[0] == n[1] || map_get(&said, key) != MAP_NONE || (s && n[0]))
+				continue;
+			map_set(&said, key, 1);
+			if (n[0] && n[1])
+				reasons_add(&diff->reasons, REASON_layout_mismatch,
+					    "axis %s has %d ranks in run A and %d in run B", safe(name), n[0], n[1]);
+			else
+				reasons_add(&diff->reasons, REASON_rank_missing,
+					    "how many ranks axis %s has only run %c says: %d", safe(name),
+					    n[0] ? 'A' : 'B', n[0] ? n[0] : n[1]);
+		}
+	}
+	map_free(&said);
+}
+
 static void judge_common_slots(struct diff *diff)
 {
 	if (!diff->al.side[0].donations || !diff->al.side[1].donations)
@@ -321,6 +365,8 @@ int judge_validity(struct diff *diff)
 	for (unsigned s = 0; s < 2; s++)
 		judge_arm(diff, s);
 	judge_layouts(diff);
+	for (unsigned s = 0; s < 2; s++)
+		judge_axes(diff, s);
 	if (judge_workload(diff) != 0)
 		return -1;
 	judge_common_slots(diff);

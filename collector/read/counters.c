@@ -95,6 +95,15 @@ static enum ctr_read open_page(const char *path, int *fd, struct error *error)
 	return CTR_READ_OK;
 }
 
+static bool is_zero(const void *data, size_t n)
+{
+	const char *p = data;
+
+	while (n && !*p++)
+		n--;
+	return !n;
+}
+
 /* Everything before the rows, checked as far as it never changes. */
 static enum ctr_read read_head(int fd, const char *path, struct ctr_page *head, struct error *error)
 {
@@ -129,7 +138,8 @@ static enum ctr_read read_head(int fd, const char *path, struct ctr_page *head, 
 	if (crc != head->crc || head->page_bytes != sizeof(struct ctr_page) ||
 	    head->row_offset != offsetof(struct ctr_page, row) || head->row_bytes != sizeof(struct ctr_row) ||
 	    head->max_rows != CTR_MAX_ROWS || head->n_rows > CTR_MAX_ROWS || head->state > CTR_ENDED ||
-	    head->level > LOG_LEVEL_NODES) {
+	    head->level > LOG_LEVEL_NODES || !is_zero(head->reserved_shim, sizeof(head->reserved_shim)) ||
+	    !is_zero(head->reserved_ctl, sizeof(head->reserved_ctl))) {
 		error_set(error, "the counters page '%s' has a bad checksum or an impossible value in its head", path);
 		return CTR_READ_DAMAGED;
 	}
@@ -187,7 +197,12 @@ static int take_row(const struct ctr_row *row, struct ctr_values *values)
 
 	*values = (struct ctr_values) { .reconciled = true };
 	take_text(values->name, row->name, sizeof(row->name));
-	if (row->kind > CTR_PLAIN || row->reserved)
+	/* A row is named before it is counted among them. */
+	if (row->kind == CTR_FREE || row->kind > CTR_PLAIN || !*row->name || row->reserved)
+		return -1;
+	/* A plain counter is one word. */
+	if (row->kind == CTR_PLAIN &&
+	    (row->begun || !is_zero(row->outcome + 1, sizeof(row->outcome) - sizeof(row->outcome[0]))))
 		return -1;
 	values->kind = row->kind;
 	for (int o = 0; o < CTR_OUTCOME_ROOM; o++) {

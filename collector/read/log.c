@@ -63,7 +63,8 @@ static uint64_t key_text_tail(const struct log_record *rec)
 	return k->bytes <= sizeof k->text ? 0 : UINT64_MAX;
 }
 
-/* One row a type: name, fixed bytes, text fields that must end (offset, room), and the rule of the variable part. */
+/* One row a type: name, fixed bytes, text fields that must end (offset, room), the rule of the variable part, and where a
+ * reserved word must be 0. */
 struct text_field {
 	uint16_t offset, room;
 };
@@ -73,6 +74,7 @@ struct shape {
 	uint32_t fixed;
 	struct text_field text[3];
 	uint64_t (*tail)(const struct log_record *);
+	uint32_t reserved;
 };
 
 #define TEXT(s, f)                                                                                                     \
@@ -84,27 +86,48 @@ static const struct shape shapes[LOG_TYPE_COUNT] = {
 	[LOG_PROCESS] = { "process",
 			  sizeof(struct log_process),
 			  { TEXT(log_process, tool_version), TEXT(log_process, comm), TEXT(log_process, host) },
-			  NULL },
+			  NULL,
+			  offsetof(struct log_process, reserved) },
 	[LOG_DEVICE] = { "device", sizeof(struct log_device), { TEXT(log_device, name) }, NULL },
-	[LOG_POOL] = { "pool", sizeof(struct log_pool), { TEXT(log_pool, name) }, NULL },
+	[LOG_POOL] = { "pool",
+		       sizeof(struct log_pool),
+		       { TEXT(log_pool, name) },
+		       NULL,
+		       offsetof(struct log_pool, reserved) },
 	[LOG_PLANE] = { "plane", sizeof(struct log_plane), { TEXT(log_plane, tensor) }, NULL },
 	[LOG_POOL_REMOVE] = { "pool_remove", sizeof(struct log_pool_remove), { { 0, 0 } }, NULL },
 	[LOG_EVENT] = { "event", sizeof(struct log_event), { { 0, 0 } }, NULL },
 	[LOG_KEY_TEXT] = { "key_text", sizeof(struct log_key_text), { { 0, 0 } }, key_text_tail },
 	[LOG_FINGERPRINT] = { "fingerprint", sizeof(struct log_fingerprint), { { 0, 0 } }, fingerprint_tail },
-	[LOG_STEP] = { "step", sizeof(struct log_step), { TEXT(log_step, name) }, NULL },
+	[LOG_STEP] = { "step",
+		       sizeof(struct log_step),
+		       { TEXT(log_step, name) },
+		       NULL,
+		       offsetof(struct log_step, reserved) },
 	[LOG_RANK] = { "rank", sizeof(struct log_rank), { TEXT(log_rank, axis) }, NULL },
 	[LOG_REGION] = { "region", sizeof(struct log_region), { TEXT(log_region, name) }, NULL },
 	[LOG_REGION_VALUES] = { "region_values", sizeof(struct log_region_values), { { 0, 0 } }, region_values_tail },
 	[LOG_GRAPH] = { "graph", sizeof(struct log_graph), { { 0, 0 } }, NULL },
-	[LOG_GRAPH_TOUCH] = { "graph_touch", sizeof(struct log_graph_touch), { TEXT(log_graph_touch, kernel) }, NULL },
+	[LOG_GRAPH_TOUCH] = { "graph_touch",
+			      sizeof(struct log_graph_touch),
+			      { TEXT(log_graph_touch, kernel) },
+			      NULL,
+			      offsetof(struct log_graph_touch, reserved) },
 	[LOG_GRAPH_DESTROY] = { "graph_destroy", sizeof(struct log_graph_destroy), { { 0, 0 } }, NULL },
 	[LOG_LAUNCH] = { "launch", sizeof(struct log_launch), { { 0, 0 } }, NULL },
 	[LOG_MODULE] = { "module", sizeof(struct log_module), { { 0, 0 } }, module_tail },
-	[LOG_CALLSITE] = { "callsite", sizeof(struct log_callsite), { { 0, 0 } }, callsite_tail },
+	[LOG_CALLSITE] = { "callsite",
+			   sizeof(struct log_callsite),
+			   { { 0, 0 } },
+			   callsite_tail,
+			   offsetof(struct log_callsite, reserved) },
 	[LOG_CONTROL] = { "control", sizeof(struct log_control), { TEXT(log_control, label) }, NULL },
 	[LOG_DISK_STOP] = { "disk_stop", sizeof(struct log_disk_stop), { { 0, 0 } }, NULL },
-	[LOG_UNROUTED] = { "unrouted", sizeof(struct log_unrouted), { TEXT(log_unrouted, name) }, NULL },
+	[LOG_UNROUTED] = { "unrouted",
+			   sizeof(struct log_unrouted),
+			   { TEXT(log_unrouted, name) },
+			   NULL,
+			   offsetof(struct log_unrouted, reserved) },
 	[LOG_END] = { "end", sizeof(struct log_end), { { 0, 0 } }, NULL },
 };
 
@@ -118,7 +141,9 @@ static bool record_is_sound(const struct log_record *rec)
 	const struct shape *shape = &shapes[rec->type];
 	uint64_t tail = 0;
 
-	if (rec->bytes < shape->fixed)
+	if (rec->bytes < shape->fixed || rec->reserved)
+		return false;
+	if (shape->reserved && *(const uint32_t *)((const char *)rec + shape->reserved))
 		return false;
 	for (unsigned i = 0; i < 3 && shape->text[i].room; i++) {
 		if (!memchr((const char *)rec + shape->text[i].offset, 0, shape->text[i].room))
@@ -179,7 +204,8 @@ static int check_file_header(struct log *log, const char *path, struct error *er
 	copy.crc = 0;
 	log->offset = sizeof *h;
 	log->damage.bad_header = log_crc32c(0, &copy, sizeof copy) != h->crc || h->header_bytes != sizeof *h ||
-				 h->byte_order != LOG_BYTE_ORDER;
+				 h->byte_order != LOG_BYTE_ORDER || h->reserved[0] || h->reserved[1] ||
+				 h->reserved[2] || h->reserved[3];
 	return 0;
 }
 
@@ -236,7 +262,7 @@ static bool chunk_header_is_sound(const struct log_chunk_header *h)
 	struct log_chunk_header copy = *h;
 
 	copy.header_crc = 0;
-	if (h->magic != LOG_CHUNK_MAGIC || log_crc32c(0, &copy, sizeof copy) != h->header_crc)
+	if (h->magic != LOG_CHUNK_MAGIC || h->reserved || log_crc32c(0, &copy, sizeof copy) != h->header_crc)
 		return false;
 	/* A sound checksum over senseless sizes is a forger's: refuse it here, where the sizes are about to be used. */
 	if (!h->raw_bytes || h->raw_bytes > LOG_CHUNK_RAW_MAX || h->stored_bytes > STORED_MAX)
@@ -363,6 +389,14 @@ static void abandon_chunk(struct log *log)
 	log->left = 0;
 }
 
+/* The end says how many records there are before it. */
+static void see_end(struct log *log, const struct log_end *end)
+{
+	log->ended = true;
+	if (end->records != log->next_record - log->left - 1)
+		log->damage.bad_records++;
+}
+
 int log_next(struct log *log, const struct log_record **out)
 {
 	for (;;) {
@@ -393,7 +427,7 @@ int log_next(struct log *log, const struct log_record **out)
 			continue;
 		}
 		if (rec->type == LOG_END)
-			log->ended = true;
+			see_end(log, (const void *)rec);
 		*out = rec;
 		return 1;
 	}

@@ -165,7 +165,7 @@ static void take_event(struct loader *l, const struct log_event *r)
 {
 	struct model_event *e;
 
-	if (!r->kind || r->kind >= LOG_EV_KIND_COUNT || r->outcome >= CTR_OUTCOME_COUNT) {
+	if (!r->kind || r->kind >= LOG_EV_KIND_COUNT || r->outcome >= CTR_OUTCOME_COUNT || r->has_fingerprint > 1) {
 		l->p->contradictions++;
 		return;
 	}

@@ -141,6 +141,20 @@ static void each_bad_field_is_found(void **state)
 		seal();
 		assert_int_equal(ctr_read(path, s, &error), CTR_READ_OK);
 	}
+	/* 64-bit words that must be 0, of a row that counts one word among them */
+	page->row[0].kind = CTR_PLAIN;
+	for (size_t i = 0; i < 4; i++) {
+		uint64_t *const zero[] = { &page->reserved_shim[3], &page->reserved_ctl[0], &page->row[0].begun,
+					   &page->row[0].outcome[CTR_OUTCOME_ROOM - 1] };
+
+		page->row[0].begun = 0;
+		memset(page->row[0].outcome, 0, sizeof(page->row[0].outcome));
+		assert_int_equal(ctr_read(path, s, &error), CTR_READ_OK);
+		*zero[i] = 1;
+		assert_int_equal(ctr_read(path, s, &error), CTR_READ_DAMAGED);
+		*zero[i] = 0;
+	}
+	page->row[0].kind = CTR_PROBE;
 	page->pid++; /* under the checksum */
 	assert_int_equal(ctr_read(path, s, &error), CTR_READ_DAMAGED);
 	seal();
@@ -176,9 +190,12 @@ static void noise_never_crashes(void **state)
 			page->level %= LOG_LEVEL_NODES + 1;
 			page->n_rows %= CTR_MAX_ROWS + 1;
 			for (unsigned r = 0; r < CTR_MAX_ROWS; r++) {
-				page->row[r].kind %= 3;
+				page->row[r].kind = CTR_PROBE;
 				page->row[r].reserved = 0;
+				page->row[r].name[0] |= 1;
 			}
+			memset(page->reserved_shim, 0, sizeof(page->reserved_shim));
+			memset(page->reserved_ctl, 0, sizeof(page->reserved_ctl));
 			seal();
 		}
 		seen[ctr_read(path, s, &error)]++;
