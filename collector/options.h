@@ -62,11 +62,11 @@ enum option_kind {
 	X(V(diff), "allow-missing", 0, OPTION_REGEX, false, "REGEX", NULL, NULL,                                       \
 	  "RANK/POOL/SLOT that may be missing on one side")                                                            \
 	X(V(diff), "rtol", 0, OPTION_REAL, false, "X", NULL, NULL,                                                     \
-	  "relative tolerance for samples and norms; never equal (not built yet)")                                     \
+	  "relative tolerance for samples and norms: within it is never equal (status 3)")                             \
 	X(V(diff), "noise", 0, OPTION_TEXT, false, "B2", NULL, NULL,                                                   \
-	  "a second run of B's arm, to measure its noise (not built yet)")                                             \
+	  "a second run of one arm: what differs no more than it is noise, and never equal")                           \
 	X(V(diff), "third", 0, OPTION_TEXT, false, "C", NULL, NULL,                                                    \
-	  "a third arm that tells capture from padding (not built yet)")                                               \
+	  "a run of padded-eager or graph-path-eager: is it the padding, the graph path or the replay")                \
 	X(V(selftest), "driver", 0, OPTION_CHOICE, false, "WHICH", "auto/cuda/cpu", "auto", "driver to test on")       \
 	X(V(report) | V(check) | V(diff), "format", 0, OPTION_CHOICE, false, "FORMAT", "text/json/html", "text",       \
 	  "output format")                                                                                             \

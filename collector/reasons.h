@@ -36,8 +36,12 @@ enum reason_class { REASON_INVALID, REASON_BROKEN, REASON_UNPROVEN };
 	  "give requests that decode through graphs before they donate")                                               \
 	X(claimed_len_mismatch, UNPROVEN, "claimed lengths do not line up",                                            \
 	  "drive the server one request at a time, or align by key")                                                   \
-	X(within_tolerance, UNPROVEN, "rows differ, all within the tolerance that was asked for",                      \
+	X(within_tolerance, UNPROVEN, "rows differ, within the tolerance that was asked for",                          \
 	  "without --rtol these rows count as differences")                                                            \
+	X(within_noise, UNPROVEN, "rows differ, no farther apart than two runs of one arm",                            \
+	  "nothing can be said of these rows: make the server reproducible, or read them one by one")                  \
+	X(noise_unknown, UNPROVEN, "the noise could not be measured",                                                  \
+	  "give with --noise a second recording of one of the two arms, of the same workload")                         \
 	X(slot_missing, UNPROVEN, "a donation has no partner in the other run",                                        \
 	  "record both with the same workload, or name what may be missing with --allow-missing")                      \
 	X(lone_restore_differs, UNPROVEN, "a restore without a partner does not hold what was donated in its run",     \

@@ -577,7 +577,8 @@ static void count_restores_alone(struct alignment *al)
 
 static void count_pairs(struct alignment *al)
 {
-	al->aligned = al->mismatched = al->alone[0] = al->alone[1] = 0;
+	al->aligned = al->mismatched = al->alone[0] = al->alone[1] = al->by_key = 0;
+	al->without_key[0] = al->without_key[1] = 0;
 	count_restores_alone(al);
 	for (unsigned s = 0; s < 2; s++) {
 		for (size_t i = 0; i < al->side[s].n_occurrences; i++) {
@@ -586,6 +587,7 @@ static void count_pairs(struct alignment *al)
 
 			if (!e)
 				continue;
+			al->without_key[s] += !e->key;
 			if (o->mate == ALIGN_NONE) {
 				al->alone[s]++;
 				continue;
@@ -593,10 +595,12 @@ static void count_pairs(struct alignment *al)
 			if (s)
 				continue;
 			mate = align_event(&al->side[1], al->side[1].occurrence[o->mate].at);
-			if (mate && align_same_claim(e, mate))
+			if (mate && align_same_claim(e, mate)) {
 				al->aligned++;
-			else
+				al->by_key += e->key != 0;
+			} else {
 				al->mismatched++;
+			}
 		}
 	}
 }
@@ -615,22 +619,47 @@ static bool pair_as(struct alignment *al, enum align_mode mode)
 		pair_by_slot(al);
 	fine = fine && pair_restores(al);
 	count_pairs(al);
+	al->count[mode] =
+		(struct align_count) { al->aligned, al->mismatched + al->alone[0] + al->alone[1], .tried = true };
 	return fine;
 }
 
-/* By slot where keys and lengths do not speak against it; by key where that brings more together. */
+/* By slot where keys and lengths prove that it holds; by key where that brings more together. */
 static bool pair_auto(struct alignment *al)
 {
-	uint64_t by_slot;
-
 	if (!pair_as(al, ALIGN_SLOT))
 		return false;
-	if (!al->mismatched)
+	if (!al->count[ALIGN_SLOT].unaligned)
 		return true;
-	by_slot = al->aligned;
 	if (!pair_as(al, ALIGN_KEY))
 		return false;
-	return al->aligned > by_slot || pair_as(al, ALIGN_SLOT);
+	return al->count[ALIGN_KEY].aligned > al->count[ALIGN_SLOT].aligned || pair_as(al, ALIGN_SLOT);
+}
+
+/* Where a rest is left, the other ways are tried too: one of them may be proposed. */
+static bool try_others(struct alignment *al)
+{
+	enum align_mode used = al->mode;
+	bool fine = true;
+
+	if (!al->count[used].unaligned)
+		return true;
+	for (int mode = ALIGN_SLOT; fine && mode <= ALIGN_ORDER; mode++) {
+		if (!al->count[mode].tried)
+			fine = pair_as(al, (enum align_mode)mode);
+	}
+	return fine && (al->mode == used || pair_as(al, used));
+}
+
+enum align_mode align_proposal(const struct alignment *al)
+{
+	enum align_mode best = al->mode;
+
+	for (int mode = ALIGN_SLOT; mode <= ALIGN_ORDER; mode++) {
+		if (al->count[mode].tried && al->count[mode].aligned > al->count[best].aligned)
+			best = (enum align_mode)mode;
+	}
+	return best == al->mode ? ALIGN_AUTO : best;
 }
 
 int align_runs(struct alignment *al, const struct model *a, const struct model *b, enum align_mode mode)
@@ -640,7 +669,7 @@ int align_runs(struct alignment *al, const struct model *a, const struct model *
 	al->side[1].model = b;
 	if (!build_groups(al) || !add_events(al, 0) || !add_events(al, 1) || !add_silent_rows(al) || !sort_rows(al))
 		return -1;
-	return (mode == ALIGN_AUTO ? pair_auto(al) : pair_as(al, mode)) ? 0 : -1;
+	return (mode == ALIGN_AUTO ? pair_auto(al) : pair_as(al, mode)) && try_others(al) ? 0 : -1;
 }
 
 void align_free(struct alignment *al)

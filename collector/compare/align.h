@@ -63,8 +63,16 @@ struct align_side {
 	uint64_t donations, restores, without_pool;
 };
 
+/* How many donations a way of pairing lines up, and how many not. */
+struct align_count {
+	uint64_t aligned, unaligned;
+	bool tried;
+};
+
 struct alignment {
 	enum align_mode mode; /* the one that was used */
+	struct align_count
+		count[ALIGN_ORDER + 1]; /* of each way that was tried: all, where the used one leaves a rest */
 	struct align_side side[2];
 	struct align_group *group;
 	struct align_row *row; /* sorted by rank, pool, slot */
@@ -72,6 +80,8 @@ struct alignment {
 	struct map group_index, row_index;
 	uint64_t aligned, mismatched, alone[2]; /* donations paired; paired with another claim; without a mate */
 	uint64_t restores_alone[2];             /* restores without a mate */
+	uint64_t by_key;                        /* pairs that a key proves; lengths alone prove the others */
+	uint64_t without_key[2];                /* donations that can have no mate by key */
 };
 
 /* 0, or -1: out of memory. */
@@ -81,6 +91,9 @@ void align_free(struct alignment *alignment);
 const struct model_event *align_event(const struct align_side *side, struct align_ref ref);
 const struct model_process *align_process(const struct align_side *side, struct align_ref ref);
 const char *align_mode_name(enum align_mode mode);
+
+/* The way that would line up more donations than the one that was used: the most. ALIGN_AUTO: none. */
+enum align_mode align_proposal(const struct alignment *alignment);
 
 /* Two events claim the same: key, length, key length, and whether the donation was taken. */
 bool align_same_claim(const struct model_event *a, const struct model_event *b);

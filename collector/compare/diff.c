@@ -395,11 +395,63 @@ static void judge_silence(struct diff *diff)
 		reasons_add(&diff->reasons, REASON_nothing_measured, "%s", "");
 }
 
+/* Which of the rows are near enough, and which no farther apart than noise. */
+static int judge_near(struct diff *diff, struct error *err)
+{
+	size_t n[3] = { 0 };
+
+	if (!diff->summary.differs || !(diff->tolerance.asked || diff->noise.known))
+		return 0;
+	if (tolerance_judge(diff, err) != 0)
+		return -1;
+	judge_rows(diff);
+	n[NEAR_RTOL] = diff->tolerance.within;
+	n[NEAR_NOISE] = diff->noise.within;
+	if (n[NEAR_RTOL])
+		reasons_add(&diff->reasons, REASON_within_tolerance,
+			    "%zu of %llu donations and restores that differ; the tolerance is %g", n[NEAR_RTOL],
+			    (unsigned long long)diff->tolerance.pairs, diff->tolerance.rtol);
+	if (n[NEAR_NOISE])
+		reasons_add(&diff->reasons, REASON_within_noise,
+			    "%zu of %llu donations and restores that differ; of the same arm twice %llu differ",
+			    n[NEAR_NOISE], (unsigned long long)diff->noise.pairs,
+			    (unsigned long long)diff->noise.noisy);
+	return 0;
+}
+
+/* Two arms that promise no launches are told apart by how they were started alone. */
+static void judge_config(struct diff *diff)
+{
+	const char *a = diff_arm(diff, 0), *b = diff_arm(diff, 1);
+
+	if (diff->config.known && !json_array_size(diff->config.differences) && a && b && strcmp(a, b) != 0 &&
+	    arm_promise(a) == ARM_PROMISES_NONE && arm_promise(b) == ARM_PROMISES_NONE)
+		reasons_add(&diff->reasons, REASON_switch_had_no_effect,
+			    "%s and %s were started with the same command line, options and environment", a, b);
+}
+
+const char *diff_config_note(const struct diff *diff)
+{
+	const char *a = diff_arm(diff, 0), *b = diff_arm(diff, 1);
+	size_t n = json_array_size(diff->config.differences);
+
+	if (!diff->config.known || !a || !b)
+		return NULL;
+	if (strcmp(a, b) == 0)
+		return n ? "two runs of one arm that were not started alike" : NULL;
+	if (n > 1)
+		return "not a single-variable experiment: more than one thing differs in how the runs were started";
+	return n ? NULL : "nothing that was recorded differs in how the runs were started: where is the switch?";
+}
+
 static int judge(struct diff *diff, const struct options *options, struct error *err)
 {
 	if (mark_allowed(diff, options, err) != 0)
 		return -1;
 	judge_rows(diff);
+	if (judge_near(diff, err) != 0)
+		return -1;
+	judge_config(diff);
 	if (judge_validity(diff) != 0) {
 		error_set(err, "out of memory");
 		return -1;
@@ -423,6 +475,10 @@ static int judge(struct diff *diff, const struct options *options, struct error 
 	find_first(diff);
 	reason_for_difference(diff);
 	judge_silence(diff);
+	if (diff->noise.asked && !diff->noise.known)
+		reasons_add(&diff->reasons, REASON_noise_unknown, "%s", diff->noise.why);
+	if (diff->shallow)
+		return 0;
 	if (explain_rows(diff, err) != 0)
 		return -1;
 	find_patterns(diff, ALIGN_NONE, &diff->patterns);
@@ -489,43 +545,129 @@ static bool is_one_folder(const char *a, const char *b)
 	return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-int diff_runs(struct diff *diff, const char *a, const char *b, const struct options *options, struct error *err)
+/* Two runs, without noise and without a third. */
+static int compare(struct diff *diff, const char *a, const char *b, const struct options *options, struct error *err)
 {
-	memset(diff, 0, sizeof *diff);
 	if (model_open(&diff->run[0], a, err) != 0)
 		return -1;
 	if (is_one_folder(a, b)) {
 		error_set(err, "'%s' and '%s' are one run, which cannot be compared with itself: record a second one",
 			  a, b);
-		goto fail;
+		return -1;
 	}
 	if (model_open(&diff->run[1], b, err) != 0)
-		goto fail;
+		return -1;
 	if (align_runs(&diff->al, &diff->run[0], &diff->run[1], mode_asked(options)) != 0)
 		goto no_memory;
 	diff->row = calloc(diff->al.n_rows + 1, sizeof *diff->row);
-	if (!diff->row)
+	if (!diff->row || !config_compare(&diff->config, &diff->run[0].run.manifest, &diff->run[1].run.manifest))
 		goto no_memory;
-	if (judge(diff, options, err) == 0)
-		return 0;
-	goto fail;
+	return 0;
 no_memory:
 	error_set(err, "out of memory");
-fail:
+	return -1;
+}
+
+/* A comparison beside the main one: its verdict and its pairs, and no explanations. NULL with *err set. */
+static struct diff *compare_beside(const char *a, const char *b, const struct options *options, struct error *err)
+{
+	struct diff *diff = calloc(1, sizeof *diff);
+
+	if (!diff) {
+		error_set(err, "out of memory");
+		return NULL;
+	}
+	diff->shallow = true;
+	if (compare(diff, a, b, options, err) == 0 && judge(diff, options, err) == 0)
+		return diff;
+	diff_free(diff);
+	free(diff);
+	return NULL;
+}
+
+/* Which of the two runs a second one of its arm was given for: of B where both are of that arm. -1: neither. */
+static int arm_of_noise(const struct diff *diff, const char *arm)
+{
+	for (int s = 1; s >= 0; s--) {
+		if (arm && diff_arm(diff, (unsigned)s) && strcmp(arm, diff_arm(diff, (unsigned)s)) == 0)
+			return s;
+	}
+	return -1;
+}
+
+static int measure_noise(struct diff *diff, const char *path, const struct options *options, struct error *err)
+{
+	struct noise *noise = &diff->noise;
+	struct manifest second;
+	struct diff *beside;
+	int side, status;
+
+	noise->asked = true;
+	if (manifest_read(&second, path, err) != 0)
+		return -1;
+	side = arm_of_noise(diff, second.arm);
+	manifest_free(&second);
+	if (side < 0) {
+		snprintf(noise->why, sizeof noise->why, "the run for noise is of neither run's arm");
+		return 0;
+	}
+	noise->side = (unsigned)side;
+	beside = compare_beside(diff->run[side].run.path, path, options, err);
+	if (!beside)
+		return -1;
+	status = diff_exit_status(beside);
+	if (status == EXIT_NOT_PROVEN)
+		snprintf(noise->why, sizeof noise->why, "the two runs of one arm cannot be compared (%s)",
+			 beside->reasons.n ? reason_rows[beside->reasons.list[0].code].code : "?");
+	status = status == EXIT_NOT_PROVEN ? 0 : noise_measure(noise, beside, err);
+	diff_free(beside);
+	free(beside);
+	return status;
+}
+
+static int compare_third(struct diff *diff, const char *path, const struct options *options, struct error *err)
+{
+	for (unsigned s = 0; s < 2; s++) {
+		diff->third[s] = compare_beside(diff->run[s].run.path, path, options, err);
+		if (!diff->third[s])
+			return -1;
+	}
+	return 0;
+}
+
+int diff_runs(struct diff *diff, const char *a, const char *b, const struct options *options, struct error *err)
+{
+	const char *noise = options_text(options, "noise"), *third = options_text(options, "third");
+
+	memset(diff, 0, sizeof *diff);
+	diff->tolerance.asked = options_given(options, "rtol");
+	diff->tolerance.rtol = options_real(options, "rtol", 0);
+	if (compare(diff, a, b, options, err) == 0 && (!noise || measure_noise(diff, noise, options, err) == 0) &&
+	    judge(diff, options, err) == 0 && (!third || compare_third(diff, third, options, err) == 0))
+		return 0;
 	diff_free(diff);
 	return -1;
 }
 
 void diff_free(struct diff *diff)
 {
+	for (unsigned s = 0; s < 2; s++) {
+		if (diff->third[s])
+			diff_free(diff->third[s]);
+		free(diff->third[s]);
+	}
 	for (size_t i = 0; diff->row && i < diff->al.n_rows; i++)
 		free(diff->row[i].plane);
 	free(diff->row);
 	free(diff->finding);
+	noise_free(&diff->noise);
+	map_free(&diff->near);
+	config_free(&diff->config);
 	align_free(&diff->al);
 	reasons_free(&diff->reasons);
 	model_close(&diff->run[0]);
 	model_close(&diff->run[1]);
+	memset(diff, 0, sizeof *diff);
 }
 
 int diff_exit_status(const struct diff *diff)

@@ -6,7 +6,10 @@
 #define COMPARE_DIFF_H
 
 #include "compare/align.h"
+#include "compare/config.h"
 #include "compare/patterns.h"
+#include "compare/third.h"
+#include "compare/tolerance.h"
 #include "options.h"
 #include "reasons.h"
 
@@ -107,6 +110,12 @@ struct diff {
 	struct patterns patterns;
 	struct finding *finding; /* in the order of their first rows */
 	size_t n_findings;
+	bool shallow; /* beside another comparison: a verdict, and no explanations */
+	struct tolerance tolerance;
+	struct noise noise;
+	struct map near; /* (process, event) of run A -> enum near: differs, and within the tolerance or the noise */
+	struct config config;  /* in what the runs were started otherwise */
+	struct diff *third[2]; /* each run against the third; NULL: none was given */
 };
 
 /* 0, or -1 with *err set: exit status 2. */
@@ -131,6 +140,9 @@ void diff_row_name(const struct diff *diff, uint32_t row, char *out, size_t size
 
 /* A pool of both runs from which neither donated. */
 bool diff_pool_is_silent(const struct diff *diff, uint32_t group);
+
+/* Whether the runs were started in one way that differs; what to say of it. NULL: nothing. */
+const char *diff_config_note(const struct diff *diff);
 
 /* What to record next, where the run could have told more. false: nothing. */
 #define DIFF_HINT_MAX 160

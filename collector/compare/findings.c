@@ -385,8 +385,6 @@ int find_findings(struct diff *diff)
 	struct grouping g = { .diff = diff };
 	bool fine = true;
 
-	for (uint32_t i = 0; i < diff->al.n_rows; i++)
-		diff->row[i].finding = ALIGN_NONE;
 	if (!diff->summary.differs)
 		return 0;
 	fine = gather(&g);

@@ -2,6 +2,8 @@
  *
  * judge.c: a verdict for each row, from the pairs that the alignment made.
  */
+#include <string.h>
+
 #include "compare/judge.h"
 
 static enum row_verdict judge_unmeasured(const struct diff *diff, unsigned s, struct align_ref at)
@@ -20,7 +22,7 @@ static bool same_print(const struct model_print *a, const struct model_print *b)
 	return a->rollup == b->rollup && a->digest == b->digest;
 }
 
-static enum row_verdict judge_events(const struct diff *diff, uint32_t group, struct align_ref a, struct align_ref b)
+static enum row_verdict judge_measured(const struct diff *diff, uint32_t group, struct align_ref a, struct align_ref b)
 {
 	struct align_ref at[2] = { a, b };
 	const struct model_event *e[2];
@@ -37,6 +39,21 @@ static enum row_verdict judge_events(const struct diff *diff, uint32_t group, st
 	if (!align_same_claim(e[0], e[1]) || !diff->al.group[group].same_layout)
 		return ROW_INCOMPARABLE;
 	return same_print(print[0], print[1]) ? ROW_EQUAL : ROW_DIFFERS;
+}
+
+bool judge_differs(const struct diff *diff, uint32_t group, struct align_ref a, struct align_ref b)
+{
+	return judge_measured(diff, group, a, b) == ROW_DIFFERS;
+}
+
+/* The same, but for what was found to be near enough. */
+static enum row_verdict judge_events(const struct diff *diff, uint32_t group, struct align_ref a, struct align_ref b)
+{
+	enum row_verdict verdict = judge_measured(diff, group, a, b);
+
+	if (verdict == ROW_DIFFERS && map_get(&diff->near, (uint64_t)a.process << 32 | a.event) != MAP_NONE)
+		return ROW_WITHIN_TOLERANCE;
+	return verdict;
 }
 
 /* A measured difference outweighs all; then what is nearest to having been compared. */
@@ -112,7 +129,7 @@ static void judge_pair(struct diff *diff, struct diff_row *row, struct align_occ
 	if (a->at.event != ALIGN_NONE) {
 		verdict = judge_events(diff, diff->al.row[a->row].group, a->at, b->at);
 		row_take(row, verdict, &a->at, &b->at, a->number, false);
-		diff->measured += verdict == ROW_EQUAL || verdict == ROW_DIFFERS;
+		diff->measured += verdict == ROW_EQUAL || verdict == ROW_DIFFERS || verdict == ROW_WITHIN_TOLERANCE;
 	}
 	a->equal = verdict == ROW_EQUAL;
 	a->differs = verdict == ROW_DIFFERS;
@@ -173,8 +190,18 @@ bool diff_row_speaks(const struct diff *diff, uint32_t index)
 	       !diff->al.side[1].donations;
 }
 
+/* As before any judgement; what is allowed to be missing stays so. */
+static void forget_rows(struct diff *diff)
+{
+	for (uint32_t i = 0; i < diff->al.n_rows; i++)
+		diff->row[i] = (struct diff_row) { .allowed = diff->row[i].allowed, .finding = ALIGN_NONE };
+	memset(&diff->summary, 0, sizeof diff->summary);
+	diff->measured = 0;
+}
+
 void judge_rows(struct diff *diff)
 {
+	forget_rows(diff);
 	for (uint32_t i = 0; i < diff->al.n_rows; i++) {
 		judge_row(diff, i);
 		if (!diff_row_speaks(diff, i))

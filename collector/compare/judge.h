@@ -10,6 +10,9 @@
 /* judge.c: a verdict for each row, and the summary. */
 void judge_rows(struct diff *diff);
 
+/* Two events that are mates were measured, claim the same and are not equal, however near they are. */
+bool judge_differs(const struct diff *diff, uint32_t group, struct align_ref a, struct align_ref b);
+
 /* A row in which something is missing, and nothing that was there went uncompared. */
 bool row_is_missing(enum row_verdict verdict);
 

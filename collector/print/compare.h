@@ -23,6 +23,13 @@ void patterns_print(FILE *f, const struct patterns *patterns, const char *before
 json_t *findings_json(const struct diff *diff);
 json_t *patterns_json(const struct patterns *patterns);
 
+/* What stands beside a comparison; null where it was not asked for. */
+json_t *tolerance_json(const struct diff *diff);
+json_t *noise_json(const struct diff *diff);
+json_t *third_json(const struct diff *diff);
+json_t *configuration_json(const struct diff *diff);
+void beside_print_text(FILE *f, const struct diff *diff);
+
 void check_print_text(FILE *f, const struct check *check, bool color);
 json_t *check_json(const struct check *check);
 int check_print_html(FILE *f, const struct check *check, struct error *err);

@@ -79,6 +79,17 @@ static void pairs_json(json_t *object, const struct diff *diff, const struct dif
 		json_object_set_new(object, name[i], pair[i]);
 }
 
+/* What a row that is within_tolerance is within. */
+static json_t *near_json(const struct diff *diff, const struct diff_row *row)
+{
+	if (row->verdict != ROW_WITHIN_TOLERANCE || !row->has[0])
+		return json_null();
+	return json_string(map_get(&diff->near, (uint64_t)row->shown[0].process << 32 | row->shown[0].event) ==
+					   NEAR_NOISE
+				   ? "noise"
+				   : "tolerance");
+}
+
 static json_t *row_json(const struct diff *diff, uint32_t index)
 {
 	const struct align_row *r = &diff->al.row[index];
@@ -99,6 +110,7 @@ static json_t *row_json(const struct diff *diff, uint32_t index)
 	pairs_json(object, diff, row);
 	json_object_set_new(object, "planes_differing", planes_json(diff, row));
 	json_object_set_new(object, "explain", explain);
+	json_object_set_new(object, "near", near_json(diff, row));
 	json_object_set_new(object, "finding", row->finding == ALIGN_NONE ? json_null() : json_integer(row->finding));
 	return object;
 }
@@ -172,6 +184,30 @@ static json_t *not_recorded_json(const struct diff *diff)
 	return runs;
 }
 
+/* Which donations lined up, what proves it, why the rest did not, and which way would line up more. */
+static json_t *alignment_json(const struct alignment *al)
+{
+	enum align_mode proposal = align_proposal(al);
+	json_t *tried = json_array();
+
+	for (int mode = ALIGN_SLOT; mode <= ALIGN_ORDER; mode++) {
+		if (al->count[mode].tried)
+			json_array_append_new(tried, json_pack("{s:s, s:o, s:o}", "mode",
+							       align_mode_name((enum align_mode)mode), "aligned",
+							       json_count(al->count[mode].aligned), "unaligned",
+							       json_count(al->count[mode].unaligned)));
+	}
+	return json_pack("{s:s, s:o, s:o, s:{s:o, s:o}, s:{s:o, s:[o, o], s:[o, o], s:[o, o]}, s:o, s:o}", "mode",
+			 align_mode_name(al->mode), "aligned", json_count(al->aligned), "unaligned",
+			 json_count(al->count[al->mode].unaligned), "proof", "key_and_length", json_count(al->by_key),
+			 "length", json_count(al->aligned - al->by_key), "rest", "other_claim",
+			 json_count(al->mismatched), "alone", json_count(al->alone[0]), json_count(al->alone[1]),
+			 "without_key", json_count(al->without_key[0]), json_count(al->without_key[1]),
+			 "restores_alone", json_count(al->restores_alone[0]), json_count(al->restores_alone[1]),
+			 "tried", tried, "proposal",
+			 proposal == ALIGN_AUTO ? json_null() : json_string(align_mode_name(proposal)));
+}
+
 json_t *diff_json(const struct diff *diff)
 {
 	json_t *all = json_object(), *slots = json_array();
@@ -185,10 +221,7 @@ json_t *diff_json(const struct diff *diff)
 	json_object_set_new(all, "verdict", json_string(diff_verdict(diff)));
 	json_object_set_new(all, "exit_status", json_integer(diff_exit_status(diff)));
 	json_object_set_new(all, "reasons", reasons_json(&diff->reasons));
-	json_object_set_new(all, "alignment",
-			    json_pack("{s:s, s:o, s:o}", "mode", align_mode_name(diff->al.mode), "aligned",
-				      json_count(diff->al.aligned), "unaligned",
-				      json_count(diff->al.mismatched + diff->al.alone[0] + diff->al.alone[1])));
+	json_object_set_new(all, "alignment", alignment_json(&diff->al));
 	json_object_set_new(all, "runs", json_pack("[o, o]", run_json(&diff->run[0]), run_json(&diff->run[1])));
 	json_object_set_new(all, "coverage", coverage_json(diff->run, 2));
 	json_object_set_new(all, "summary",
@@ -198,6 +231,10 @@ json_t *diff_json(const struct diff *diff)
 	json_object_set_new(all, "first_divergence", first_json(diff));
 	json_object_set_new(all, "findings", findings_json(diff));
 	json_object_set_new(all, "patterns", patterns_json(&diff->patterns));
+	json_object_set_new(all, "tolerance", tolerance_json(diff));
+	json_object_set_new(all, "noise", noise_json(diff));
+	json_object_set_new(all, "third", third_json(diff));
+	json_object_set_new(all, "configuration", configuration_json(diff));
 	json_object_set_new(all, "hints", hints_json(diff));
 	json_object_set_new(all, "not_recorded", not_recorded_json(diff));
 	json_object_set_new(all, "pools_without_donations", silent_pools_json(diff));

@@ -128,6 +128,33 @@ static void print_findings(FILE *f, const struct diff *diff, bool color)
 		fprintf(f, "  and %zu more; --json lists them all\n", diff->n_findings - FINDINGS_SHOWN);
 }
 
+static void print_rest(FILE *f, const struct alignment *al)
+{
+	if (al->mismatched)
+		fprintf(f, "; %" PRIu64 " claim another key or length than their mate", al->mismatched);
+	for (unsigned s = 0; s < 2; s++) {
+		if (al->alone[s])
+			fprintf(f, "; %" PRIu64 " of run %c have no mate", al->alone[s], "AB"[s]);
+		if (al->mode == ALIGN_KEY && al->without_key[s])
+			fprintf(f, " (%" PRIu64 " have no key)", al->without_key[s]);
+	}
+}
+
+static void print_alignment(FILE *f, const struct alignment *al)
+{
+	enum align_mode proposal = align_proposal(al);
+
+	fprintf(f, "  aligned by %s: %" PRIu64 " donations line up, %" PRIu64 " do not", align_mode_name(al->mode),
+		al->aligned, al->count[al->mode].unaligned);
+	print_rest(f, al);
+	fputc('\n', f);
+	if (al->aligned && !al->by_key)
+		fprintf(f, "    no donation has a key: lengths alone say which is which\n");
+	if (proposal != ALIGN_AUTO)
+		fprintf(f, "    --align %s would line up %" PRIu64 "\n", align_mode_name(proposal),
+			al->count[proposal].aligned);
+}
+
 static void print_runs(FILE *f, const struct diff *diff)
 {
 	for (unsigned s = 0; s < 2; s++) {
@@ -138,9 +165,7 @@ static void print_runs(FILE *f, const struct diff *diff)
 			model -> n_processes, model -> n_processes == 1 ? "" : "es", driver ? driver : "driver unknown",
 			device ? ", " : "", device ? safe(device) : "");
 	}
-	fprintf(f, "  aligned by %s: %" PRIu64 " donations line up, %" PRIu64 " do not\n",
-		align_mode_name(diff->al.mode), diff->al.aligned,
-		diff->al.mismatched + diff->al.alone[0] + diff->al.alone[1]);
+	print_alignment(f, &diff->al);
 }
 
 /* ---- explanations ---- */
@@ -334,6 +359,7 @@ void diff_print_text(FILE *f, const struct diff *diff, bool color)
 	patterns_print(f, &diff->patterns, "  ", "\n");
 	print_runs(f, diff);
 	print_others(f, diff);
+	beside_print_text(f, diff);
 	print_findings(f, diff, color);
 	if (diff->reasons.n) {
 		fprintf(f, "\n%sReasons%s\n", color_on(color, COLOR_BOLD), color_off(color));

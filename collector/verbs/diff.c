@@ -26,18 +26,6 @@ static int write_out(const struct diff *diff, const struct options *o, struct er
 	return output_close(&output, failed ? NULL : err) || failed ? -1 : 0;
 }
 
-/* What the table offers and nobody has built yet. */
-static const char *not_built(const struct options *o)
-{
-	static const char *const names[] = { "rtol", "noise", "third" };
-
-	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-		if (options_given(o, names[i]))
-			return names[i];
-	}
-	return NULL;
-}
-
 int cmd_diff(int argc, char **argv)
 {
 	struct options o;
@@ -47,11 +35,6 @@ int cmd_diff(int argc, char **argv)
 
 	if (status >= 0)
 		return status;
-	if (not_built(&o)) {
-		status = options_usage(VERB_diff, "--%s is not built yet", not_built(&o));
-		options_free(&o);
-		return status;
-	}
 	status = EXIT_TROUBLE;
 	if (diff_runs(&diff, o.operands[0], o.operands[1], &o, &err) != 0) {
 		complain("diff", "%s", err.text);
