@@ -271,13 +271,14 @@ class Process:
 class Run:
     def __init__(self, arm="graph-on", *processes):
         self.arm, self.processes = arm, list(processes)
+        self.manifest = {}  # fields that shall read otherwise
 
     def write(self, folder: pathlib.Path) -> pathlib.Path:
         folder.mkdir(mode=0o700)
         manifest = {"schema_version": 1, "tool_version": "0.1.0", "arm": self.arm, "argv": ["toy"], "cwd": "/", "host": "elsewhere",
                     "started": "2026-01-01T00:00:00Z", "ended": "2026-01-01T00:01:00Z", "exit": 0, "adapters": [], "options": {},
                     "env": {}}
-        (folder / "run.json").write_text(json.dumps(manifest))
+        (folder / "run.json").write_text(json.dumps(manifest | self.manifest))
         for p in self.processes:
             if p.log:
                 (folder / (p.name() + ".log")).write_bytes(p.log_bytes())
