@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bugs that people really had: what slotprobe must conclude, held against the toy server's own journal."""
+import re
 import subprocess
 
 import pytest
@@ -430,15 +431,131 @@ def test_graph_wipes_state_to_that_of_one_token(lab):
 def test_two_bugs_are_two_findings(lab):
     a, b = record_both(lab, "two-bugs", FIXED)
     found = assert_differs(lab, a, b)
-    seen = set()
+    of = {"non_finite": set(), "not_written": set()}
     for number, slot in slots(found, "differs").items():
         first = b.first_wrong(number)
         assert ("non_finite" in kinds(slot)) == bool(first["nan"]), f"slot {number}: {slot['explain']}"
-        seen.add("non_finite" if first["nan"] else first["expect"])
-    assert seen >= {"non_finite", "zero", "stale"}
+        of[found["findings"][slot["finding"]]["cause"]].add("non_finite" if first["nan"] else first["expect"])
+    assert of == {"non_finite": {"non_finite"}, "not_written": {"zero", "stale"}}
     for bug, missing in (("stale-index-tail", {"non_finite"}), ("nan-survives-clear", {"zero", "stale"})):
         _, alone = lab.diff(*record_both(lab, bug, FIXED))
         assert not missing & {k for s in slots(alone, "differs").values() for k in kinds(s)}
+
+
+# ---- the one sentence of each finding ----
+
+# bug, options, causes of its findings in the order of their first rows, kinds of explanation that may occur, what more is said
+SENTENCES = [
+    ("stale-index-tail", (), ["not_written"], {"zero", "stale"}, ""),
+    ("nan-survives-clear", FIXED, ["non_finite"], {"non_finite"}, ""),
+    ("capture-writes-slot0", SLOT_0, ["unknown"], {"unknown"}, ""),
+    ("conv-leak", SHORT, ["unknown"], {"unknown"}, "only in conv, layers 0 to 3; only in slots that had an owner before"),
+    ("padding-aliases-live", THREE, ["unknown"], {"unknown"}, "only in padded batches"),
+    ("wrong-position", EIGHTS, ["wrong_length"], {"wrong_length", "misplaced", "zero"}, ""),
+    ("snapshot-too-early", FIXED, ["not_written"], {"zero", "stale"}, ""),
+    ("graph-wipes-state", SINGLE, ["wrong_length"], {"wrong_length", "misplaced", "stale"}, ""),
+    ("two-bugs", FIXED, ["non_finite", "not_written"], {"non_finite", "zero", "stale"}, ""),
+    ("padded-eager-equal", FIXED, ["unknown"], {"unknown"}, "only in ssm, layers 0 to 3"),
+    ("aliased-write", FIXED, ["unknown"], {"unknown"}, "only in ssm, layers 3 to 3"),
+]
+
+
+def handed_over(run, number):
+    """The journal's donation of that id."""
+    (line,) = [e for e in run.of("donate") if e["id"] == int(number)]
+    return line
+
+
+SUBJECT = r"slot (\d+)'s state(?: in [a-z and]+)? at length (\d+) \(donation (\d+) of run B\) "
+
+
+def assert_is_true(sentence, lab, a, b):
+    """Each clause names a wrong hand-over of the journal, and what it says of it is what the journal has. Returns what was said."""
+    said = []
+    events = list(zip(slot_events(b), lab.exported(b, "event"), strict=True))
+    for clause in sentence.split("; "):
+        of = re.match(SUBJECT, clause)
+        if not of:
+            continue
+        slot, length, number = map(int, of.groups())
+        wrong = handed_over(b, number)
+        assert (wrong["slot"], wrong["claimed_len"], wrong["differs"]) == (slot, length, True), clause
+        rest = clause[of.end():]
+        said.append(rest.rsplit(": ", 1)[1].split(",")[0])
+        if "all zeros" in rest:
+            assert wrong["expect"] == "zero", clause
+        elif "previous owner" in rest:
+            before = handed_over(b, re.search(r"\(donation (\d+), length (\d+)\)", rest).group(1))
+            assert (before["slot"], before["hash"]) == (slot, wrong["hash"]), clause
+            assert f"length {before['claimed_len']})" in rest, clause
+        elif "checkpoint of length" in rest:
+            length, number, where = re.search(r"length (\d+) \(donation (\d+) of run A, slot (\d+)\)", rest).groups()
+            right = handed_over(a, number)
+            assert (right["claimed_len"], right["slot"], right["hash"]) == (int(length), int(where), wrong["hash"]), clause
+        elif "NaN" in rest:
+            where, number = re.search(r"first in slot (\d+) \(allocation (\d+)\)", rest).groups()
+            line, event = next((line, event) for line, event in events if line["nan"] and event["has_fingerprint"])
+            assert wrong["nan"] and (line["slot"], event["id"], event["kind"]) == (int(where), int(number), "alloc"), clause
+        elif "right bytes lie" in rest:
+            assert wrong["in_slot0"] is not False and "slot 0, which was watched" in rest, clause
+        else:
+            assert rest.startswith("is the right answer to no question"), clause
+    return said
+
+
+@pytest.mark.parametrize("bug, options, causes, all_kinds, more", SENTENCES, ids=[c[0] for c in SENTENCES])
+def test_each_finding_has_its_one_sentence(lab, bug, options, causes, all_kinds, more):
+    a, b = record_both(lab, bug, options)
+    found = assert_differs(lab, a, b)
+    assert [f["cause"] for f in found["findings"]] == causes
+    assert {k for s in slots(found, "differs").values() for k in kinds(s)} == all_kinds
+    assert sum(f["n_rows"] for f in found["findings"]) == len(b.slots_differing)
+    wrong = [e for e in b.of("donate") if e["differs"]]
+    text = lab.slotprobe("diff", a.path, b.path).stdout
+    for i, finding in enumerate(found["findings"]):
+        sentence = finding["sentence"]
+        said = assert_is_true(sentence, lab, a, b)
+        assert said and set(said) <= {"zero", "stale", "misplaced", "wrong length", "non-finite", "unknown"}
+        assert said[0].replace(" ", "_").replace("-", "_") == finding["kind"]
+        if i == 0:  # the earliest hand-over that is wrong, where its own kind leads
+            first = next(e for e in found["findings"][0]["events"] if e["part"] == "wrong")
+            assert int(first["id"], 16) == wrong[0]["id"]
+        assert more in sentence
+        assert f"  {i + 1}. {sentence}\n" in text
+        assert "reported from toy_report_donate" in sentence
+
+
+def test_the_sentence_of_a_watched_slot_says_where_the_bytes_went(lab):
+    watch = ("--watch-slot", "0")
+    a, b = lab.record("graph-off", options=watch), lab.record("graph-on", *STALE, options=watch)
+    (finding,) = assert_differs(lab, a, b)["findings"]
+    assert assert_is_true(finding["sentence"], lab, a, b) == ["zero", "stale", "misplaced"]
+    assert finding["cause"] == "not_written" and finding["kinds"]["misplaced"] >= 5
+
+
+def test_an_equal_pair_has_no_finding(lab):
+    assert lab.diff(lab.record("graph-off"), lab.record("graph-on"))[1]["findings"] == []
+
+
+# ---- a third arm ----
+
+
+@pytest.mark.parametrize("bug, options, arm, conclusion", [
+    ("padded-eager-equal", FIXED, "padded-eager", "not_capture"),
+    ("padded-eager-equal", FIXED, "graph-path-eager", "graph_path_not_replay"),
+    ("stale-index-tail", (), "graph-path-eager", "graph_path_not_replay"),
+    ("stale-index-tail", (), "padded-eager", "not_padding"),
+    ("capture-writes-slot0", SLOT_0, "graph-path-eager", "replay"),
+])
+def test_what_the_third_arm_tells(lab, bug, options, arm, conclusion):
+    a, b = record_both(lab, bug, options)
+    third = lab.record(arm, "--bug", bug, *options)
+    status, found = lab.diff(a, b, "--third", third.path)
+    assert (status, found["verdict"]) == (1, "differs")
+    assert found["third"]["conclusion"] == conclusion
+    out = lab.slotprobe("diff", a.path, b.path, "--third", third.path).stdout
+    assert ("capture is not the cause" in out) == (conclusion == "not_capture")
+    assert ("graph path, not replay" in out) == (conclusion == "graph_path_not_replay")
 
 
 def test_padded_eager_equal_is_equal_to_eager_of_the_padded_size(lab):
@@ -488,6 +605,10 @@ def test_path_never_walked_is_not_proven(lab):
     assert_not_proven(lab, a, b, "probe_never_fired")
     assert_not_proven(lab, lab.record("graph-off"), b, "probe_never_fired")
     assert_not_proven(lab, a, lab.record("graph-on"), "probe_never_fired")
+    for run in (a, b):
+        status, found = lab.check(run)
+        assert (status, found["verdict"]) == (3, "not_proven") and "probe_never_fired" in codes(found)
+    assert lab.diff(a, b)[1]["findings"] == []
 
 
 def test_a_disabled_probe_is_not_proven(lab):
@@ -501,7 +622,10 @@ def test_switch_ignored_is_not_proven(lab):
     bug = ("--bug", "switch-ignored")
     a, b = lab.record("graph-off", *bug), lab.record("graph-on", *bug)
     assert a.end["graph_launches"] == b.end["graph_launches"] > 0
-    assert_not_proven(lab, a, b, "switch_had_no_effect")
+    found = assert_not_proven(lab, a, b, "switch_had_no_effect")
+    assert found["summary"]["differs"] == 0 and found["findings"] == []
+    # alone, each run holds: only two of them tell that the switch did nothing
+    assert lab.check(a)[0] == lab.check(b)[0] == 0
 
 
 def test_graphs_that_were_promised_and_never_launched_are_not_proven(lab):
