@@ -49,7 +49,7 @@ _slotprobe() {
 		esac
 		;;
 	diff)
-		options="--expect --align --allow-missing --format --json --output --color --help --version -o -h"
+		options="--expect --align --allow-missing --rtol --noise --third --format --json --output --color --help --version -o -h"
 		case $prev in
 		--align) values="auto slot key order" ;;
 		--format) values="text json html" ;;

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
+from asking import Tool
 from toylab import Lab
-
 
 
 def cuda_works() -> bool:
@@ -27,3 +27,9 @@ DRIVERS = ["cpu"] + (["cuda"] if cuda_works() else [])
 def lab(request, build, tmp_path_factory) -> Lab:
     """A place to record in and to ask from, on each driver."""
     return Lab(pathlib.Path(build), request.param, tmp_path_factory.mktemp(request.param))
+
+
+@pytest.fixture
+def tool(build, tmp_path) -> Tool:
+    """The command, for runs that are written by hand."""
+    return Tool(pathlib.Path(build) / "slotprobe", tmp_path)

@@ -6,8 +6,8 @@ import struct
 import pytest
 
 import loggen
-from loggen import ALLOC, CLEAR, COPY, PLANES, Process, Run, number
-from test_compare import REQUESTS, bug, codes, proven, serve, tool, two_ranks  # noqa: F401  tool is a fixture
+from loggen import ALLOC, CLEAR, COPY, Process, Run, number
+from test_compare import bug, codes, proven, serve, two_ranks
 
 
 def plain(tool, a, b, *options):

@@ -13,7 +13,7 @@ import subprocess
 import pytest
 
 import loggen
-from loggen import (ALLOC, CLEAR, COPY, DISCARD, FREE, PLANES, Process, Run, number, record)
+from loggen import ALLOC, CLEAR, COPY, DISCARD, FREE, Process, Run, number, record
 
 # The fields of each record, as in log_format.h, in the order of loggen.FORMAT.
 FIELDS = {
