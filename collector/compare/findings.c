@@ -84,9 +84,7 @@ static enum finding_cause most_common(const struct grouping *g)
 			n[cause] += g->set[i] >> cause & 1;
 		strong += g->set[i] && x && x->strong;
 	}
-	if (n[CAUSE_NON_FINITE])
-		return CAUSE_NON_FINITE;
-	for (int cause = CAUSE_NOT_WRITTEN; cause < CAUSE_COUNT; cause++) {
+	for (int cause = 0; cause < CAUSE_COUNT; cause++) {
 		if (n[cause] > n[best] || (cause == CAUSE_WRONG_LENGTH && best == CAUSE_MISPLACED &&
 					   strong <= n[best] / 2 && n[cause] == n[best]))
 			best = (enum finding_cause)cause;

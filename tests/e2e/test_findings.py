@@ -248,7 +248,7 @@ def f32(x):
     return struct.unpack("<I", struct.pack("<f", x))[0]
 
 
-def real(arm, off_by=None, slots=(), pid=0, noise=0.0):
+def real(arm, off_by=None, slots=(), pid=0, noise=0.0, planes=(0, 1)):
     """Donations whose samples are real fp32 numbers; off_by: {fact: factor} for these slots."""
     p = Process(pid=4194301 + pid)
     pool = p.pool(planes=[("ssm", 0, 1, 64), ("ssm", 1, 1, 64)])
@@ -256,7 +256,7 @@ def real(arm, off_by=None, slots=(), pid=0, noise=0.0):
     def fixed(prints):
         for i, one in enumerate(prints):
             factor = {f: 1 + noise * (1 + i) for f in FACTS}
-            if now in slots:
+            if now in slots and i in planes:
                 factor |= off_by
             one[0], one[1] = 4.0 * factor["absmax"], 16.0 * factor["l2"]
             one[2] = 1 if factor.get("nan") == "bad" else 0
@@ -300,6 +300,13 @@ def test_one_slot_beyond_the_tolerance_differs_beside_others_within(tool):
     assert {s["slot"]: s["verdict"] for s in said["slots"]} == {1: "equal", 2: "within_tolerance", 3: "equal", 4: "differs", 5: "equal"}
     assert [s["slot"] for f in said["findings"] for s in f["slots"]] == [4]
     assert pool
+
+
+@pytest.mark.parametrize("fact", ["s0", "s3", "l2", "absmax"])
+def test_a_single_value_beyond_the_tolerance_differs(tool, fact):
+    said = tool.diff(real("graph-off"), real("graph-on", {fact: 1.02}, (3,), planes=(1,)), "--rtol", "0.01")
+    proven(said, "differs", 1)
+    assert (said["tolerance"]["values"], said["tolerance"]["over"]) == (6, 1)
 
 
 def test_no_tolerance_covers_nan(tool):
