@@ -3,6 +3,7 @@
  * html_verdict.c: the verdict of diff, check or report, and the reasons for it, each with what to do.
  */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "print/compare.h"
@@ -100,20 +101,22 @@ static void left_out(FILE *f, const struct html_page *page)
 	}
 }
 
-/* What a third run, or a second of one arm, had to say: each an object with a text. */
-static void conclusions(FILE *f, const json_t *result)
+/* What a third run, a second of one arm, a tolerance and the manifests had to say: the words of the text report. */
+static void beside(FILE *f, const struct diff *diff)
 {
-	static const char *const names[] = { "third", "noise", "tolerance", "configuration" };
+	char *text = NULL;
+	size_t size = 0;
+	FILE *to = open_memstream(&text, &size);
 
-	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-		const char *text = html_member(json_object_get(result, names[i]), "text");
-
-		if (!*text)
-			continue;
-		fputs("<p>", f);
+	if (!to)
+		return;
+	beside_print_text(to, diff);
+	if (!fclose(to) && size) {
+		fputs("<pre class=\"beside\">", f);
 		html_text(f, text);
-		fputs("</p>\n", f);
+		fputs("</pre>\n", f);
 	}
+	free(text);
 }
 
 void html_verdict(FILE *f, const struct html_page *page)
@@ -126,7 +129,8 @@ void html_verdict(FILE *f, const struct html_page *page)
 	else
 		one_run_line(f, page);
 	fputs("</span></p>\n", f);
-	conclusions(f, page->result);
+	if (page->diff)
+		beside(f, page->diff);
 	hints(f, json_object_get(page->result, "hints"));
 	left_out(f, page);
 	reasons(f, json_object_get(page->result, "reasons"));

@@ -73,6 +73,16 @@ def test_diff_without_script(pages, toy, lab):
     assert [r[1] for r in rows] == sorted([r[1] for r in rows])  # differs comes before equal
 
 
+def test_what_stands_beside_the_verdict(toy, tmp_path, lab):
+    """The page has the words of the text report on tolerance, noise, the third run and the configuration."""
+    again = lab.record("graph-off", "--bug", "stale-index-tail", options=("--watch-slot", "0"), again=1)
+    words = ["diff", toy["graph-off"].path, toy["graph-on"].path, "--rtol", "1e-3", "--noise", again.path]
+    lab.slotprobe(*words, "--format", "html", "-o", tmp_path / "page.html")
+    said = text_of(section(tree(tmp_path / "page.html"), "verdict"))
+    lines = [line.strip() for line in lab.slotprobe(*words).stdout.splitlines() if line.strip().startswith(("tolerance", "noise"))]
+    assert len(lines) == 2 and all(line in said for line in lines)
+
+
 def test_findings_lead_to_events_and_call_sites(pages):
     """finding -> event -> call site, by links alone."""
     root = tree(pages["diff"])
