@@ -97,6 +97,11 @@ int slotprobe_tap(const char *name, uint64_t ptr, uint64_t elems, uint32_t dtype
 	return -ENOSYS;
 }
 
+int slotprobe_hash(int64_t donation, uint64_t *hash)
+{
+	KEEPING_ERRNO(int, !record_active() ? -ENOSYS : donation <= 0 ? -EINVAL : probe_kept((uint64_t)donation, hash));
+}
+
 int slotprobe_point(const char *name)
 {
 	KEEPING_ERRNO(int, probe_point(name));

@@ -79,6 +79,8 @@ static void append_reason(const struct probe_pool *p, const struct probe_shot *s
 	fill_fingerprint(p, s, slot);
 	out.fingerprint.outcome = why;
 	record_append(&out, NULL);
+	if (s->role == LOG_ROLE_SUBJECT)
+		probe_keep(s->event, false, 0);
 }
 
 static void append_planes(const struct probe_pool *p, const struct probe_shot *s, int64_t slot, struct ctr_row *commit)
@@ -97,6 +99,8 @@ static void append_planes(const struct probe_pool *p, const struct probe_shot *s
 		memcpy(r->plane, &prints[at], r->n_planes * sizeof r->plane[0]);
 		record_append(r, left == r->n_planes ? commit : NULL);
 	}
+	if (s->role == LOG_ROLE_SUBJECT)
+		probe_keep(s->event, true, r->rollup);
 }
 
 static void append_regions(const struct probe_shot *s, const struct fp_region *region, const struct fp_entry *e)

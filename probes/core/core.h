@@ -401,6 +401,11 @@ int64_t probe_claim_usual(enum log_event_kind kind, struct ctr_row *row, const s
 unsigned probe_poll(void);
 void probe_abandon(enum ctr_outcome why);
 
+/* ---- kept.c ---- */
+
+void probe_keep(uint64_t event, bool measured, uint64_t hash); /* the writer's thread */
+int probe_kept(uint64_t event, uint64_t *hash);
+
 /* ---- step.c, rank.c, points.c ---- */
 
 int probe_step(const struct slotprobe_step *step);

@@ -114,6 +114,8 @@ enum { SLOTPROBE_HIT_COMMITTED, SLOTPROBE_HIT_FILTERED, SLOTPROBE_HIT_ERROR };
  * - tap: 0; fingerprints a named tensor. -ENOSYS until taps are built.
  * - point: id of an adapter's own counted point "GROUP.POINT", registered at 0; -ENOSPC: too many.
  * - hit: 0; counts one attempt at that point and its outcome.
+ * - hash: 0; the hash over a donated slot's planes. -EAGAIN: not in yet. -ENOENT: it was not measured, or over 1000
+ *   events ago.
  */
 #define SLOTPROBE_CALLS(X)                                                                                             \
 	X(int, pool_add, (const struct slotprobe_pool *pool), (pool), -38)                                             \
@@ -129,7 +131,8 @@ enum { SLOTPROBE_HIT_COMMITTED, SLOTPROBE_HIT_FILTERED, SLOTPROBE_HIT_ERROR };
 	X(int, tap, (const char *name, uint64_t ptr, uint64_t elems, uint32_t dtype, uint64_t stream),                 \
 	  (name, ptr, elems, dtype, stream), -38)                                                                      \
 	X(int, point, (const char *name), (name), -38)                                                                 \
-	X(int, hit, (int point, uint32_t outcome), (point, outcome), -38)
+	X(int, hit, (int point, uint32_t outcome), (point, outcome), -38)                                              \
+	X(int, hash, (int64_t donation, uint64_t * hash), (donation, hash), -38)
 
 #ifdef SLOTPROBE_IMPLEMENTATION
 #define SLOTPROBE_DECLARE(ret, name, params, args, absent)                                                             \

@@ -26,6 +26,7 @@ CHECKS = {
     "conform": (["tests/gpu/conform_run.py"], 300),
     "toy_cases": (["tests/gpu/toy/run.py"], 240),
     "torch_cases": (["tests/gpu/torch_run.py"], 240),
+    "batch_invariance": (["tests/gpu/batch_invariance.py"], 240),
     "race": (["tests/gpu/race/run.py"], 120),
     "costs": (["tests/bench/run.py", "--driver", "cuda"], 330),
     "storm": (["tests/bench/storm.py", "--driver", "cuda"], 200),

@@ -20,7 +20,7 @@ cache.forward(1, 3, 4, True)
 def test_the_example_runs(lab, root):
     """Word for word."""
     blocks = re.findall(r"```python\n(.*?)```", (root / "docs" / "python.md").read_text(), re.S)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     run, said = lab.record(blocks[0] + SERVE)
     assert said["donation"] > 0
     events = lab.exported(run, "event")
@@ -29,4 +29,4 @@ def test_the_example_runs(lab, root):
     assert [s["mode"] for s in lab.exported(run, "step")] == [2]
     for block in blocks[1:]:
         compile(block, "docs/python.md", "exec")
-    assert "def test_prefix_reuse(slotprobe_run)" in blocks[2]
+    assert "def test_prefix_reuse(slotprobe_run)" in blocks[3]

@@ -11,8 +11,9 @@ __array_interface__. docs/python.md has an example.
 """
 import ctypes
 import struct
+import sys
 
-from . import _abi
+from . import _abi, _invariance
 from ._abi import (ALLOC, BF16, CLEAR, COPY, DISCARD, F8E4M3, F8E5M2, F16, F32, F64, FREE, HIT_COMMITTED, HIT_ERROR, HIT_FILTERED, I8, I32,
                    MODE_EAGER, MODE_GRAPH, MODE_SEEN, RAW)
 from ._claim import MASK, POOLS, framework_of, pack, stream_of
@@ -20,7 +21,7 @@ from ._layout import Layout, flat
 from ._stream import current
 from ._tensor import host_int, whole
 
-__all__ = ["available", "pool", "pool_remove", "donate", "restore", "slot", "step", "rank", "region", "tap", "point", "hit",
+__all__ = ["available", "pool", "pool_remove", "donate", "restore", "slot", "step", "rank", "region", "tap", "point", "hit", "batch_invariance",
            "ALLOC", "CLEAR", "COPY", "DISCARD", "FREE", "MODE_EAGER", "MODE_GRAPH", "MODE_SEEN", "HIT_COMMITTED", "HIT_FILTERED",
            "HIT_ERROR", "F64", "F32", "F16", "BF16", "F8E4M3", "F8E5M2", "I8", "I32", "RAW"]
 
@@ -211,3 +212,20 @@ def hit(point, outcome=HIT_COMMITTED):
     if type(point) is not int or type(outcome) is not int:
         point, outcome = host_int(point, "point"), host_int(outcome, "outcome")
     return call(point, outcome) if _fits(32, point) and 0 <= outcome < 2**32 else _WRONG
+
+
+def batch_invariance(op, sizes=(1, 288), row=0, row_axis=0, name="batch_invariance", stream=None):
+    """Does a row of an operator's output change with the batch that it rides in? True where it is measured and does not.
+
+    op(n) runs the operator on n rows, of which row `row` is given the same input each time, and returns its output: a tensor with a row
+    for each along row_axis, several, or a dict of them. Two operators that should agree, in a tuple, are compared with each other as
+    well: (prefill, decode). sizes: batch sizes, or a sequence of them for each operator. Only dtype and bytes of the row count, which is
+    fingerprinted on `stream` (None: the current one), where op must have left it.
+
+    Returns an object with invariant (True, False; None: not measured), rows (op, size, hash) and error (0 or a negative errno). It is true
+    only where invariant is True. Waits for the fingerprints: for tests, not for the hot path. In a process that is not recorded it is -38,
+    and false, and op is not called.
+    """
+    if _CALLS.hash is None:
+        return _invariance.Unmeasured(_INERT)
+    return _invariance.compare(sys.modules[__name__], op, sizes, row, row_axis, name, stream)

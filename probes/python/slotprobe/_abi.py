@@ -74,6 +74,7 @@ class Calls:
         "region": (ctypes.CDLL, ctypes.c_int, [ctypes.c_char_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint32]),
         "tap": (ctypes.CDLL, ctypes.c_int, [ctypes.c_char_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint64]),
         "rank": (ctypes.CDLL, ctypes.c_int, [ctypes.c_char_p, ctypes.c_int32, ctypes.c_int32]),
+        "hash": (ctypes.CDLL, ctypes.c_int, [ctypes.c_int64, ctypes.POINTER(ctypes.c_uint64)]),
         "point": (ctypes.CDLL, ctypes.c_int, [ctypes.c_char_p]),
         "step": (ctypes.PyDLL, ctypes.c_int, [ctypes.c_char_p]),
         "hit": (ctypes.PyDLL, ctypes.c_int, [ctypes.c_int, ctypes.c_uint32]),

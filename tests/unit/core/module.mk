@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Unit tests of probes/core: all of it, linked with a driver and a recorder of the tests' own.
 
-CORE_TEST_NAMES := claims pools graphs points
+CORE_TEST_NAMES := claims pools graphs points kept
 CORE_TESTS := $(CORE_TEST_NAMES:%=$(BUILD)/unit/core/test_%)
 CORE_TEST_SHARED := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/unit/core/fake_*.c))
 CORE_TEST_O := $(CORE_TEST_NAMES:%=$(BUILD)/obj/tests/unit/core/test_%.o)
