@@ -85,11 +85,11 @@ def altered(cases, name, **values):
 def test_an_altered_line_is_found(cpu):
     """The comparer sees a result, a value, a key, a case more and a case less; and nothing where nothing is."""
     name = "graphs/cuGraphGetNodes count"
-    assert cpu[name] == {"case": name, "result": 0, "seen": {"n": 6}}
+    assert cpu[name] == {"case": name, "result": 0, "seen": {"n": 8}}
     assert differences(cpu, copy.deepcopy(cpu)) == []
     assert differences(cpu, altered(cpu, name, result=1)) == [(name, "result", 0, 1)]
-    assert differences(cpu, altered(cpu, name, seen={"n": 7})) == [(name, "n", 6, 7)]
-    assert differences(cpu, altered(cpu, name, seen={})) == [(name, "n", 6, "absent")]
+    assert differences(cpu, altered(cpu, name, seen={"n": 7})) == [(name, "n", 8, 7)]
+    assert differences(cpu, altered(cpu, name, seen={})) == [(name, "n", 8, "absent")]
     less = {n: case for n, case in cpu.items() if n != name}
     assert differences(cpu, less) == [(name, "case", "there", "absent")]
     assert differences(less, cpu) == [(name, "case", "absent", "there")]

@@ -44,7 +44,7 @@ static cu_result check(const union cux_mem_op *op)
 
 cu_result batch_work(cu_context ctx, const struct cux_batch_params *params, struct work **work)
 {
-	if (!params->n || params->n > MAX_OPERATIONS || !params->op || params->flags)
+	if (params->n > MAX_OPERATIONS || (params->n && !params->op) || params->flags)
 		return CU_INVALID_VALUE;
 	for (unsigned i = 0; i < params->n; i++) {
 		cu_result result = check(&params->op[i]);
@@ -54,7 +54,9 @@ cu_result batch_work(cu_context ctx, const struct cux_batch_params *params, stru
 	}
 	*work = work_new(WORK_BATCH, ctx, params->n * sizeof(*params->op));
 	(*work)->batch.n = params->n;
-	(*work)->batch.op = memcpy((*work)->data, params->op, params->n * sizeof(*params->op));
+	(*work)->batch.op = (union cux_mem_op *)(void *)(*work)->data;
+	if (params->n)
+		memcpy((*work)->data, params->op, params->n * sizeof(*params->op));
 	return CU_SUCCESS;
 }
 

@@ -94,7 +94,7 @@ cu_result capture_unsafe(void)
 
 		if (capture->mode == CU_MODE_RELAXED)
 			continue;
-		if (own || (capture->mode == CU_MODE_GLOBAL && thread_mode == CU_MODE_GLOBAL)) {
+		if (own || (capture->mode == CU_MODE_GLOBAL && thread_mode != CU_MODE_THREAD_LOCAL)) {
 			capture_break(capture);
 			result = CU_CAPTURE_UNSUPPORTED;
 		}
@@ -142,7 +142,7 @@ cu_result capture_forbids_waiting(cu_stream stream)
 	cu_result result = CU_SUCCESS;
 
 	if (stream->capture) {
-		result = stream->capture->broken ? CU_CAPTURE_INVALIDATED : CU_CAPTURE_UNSUPPORTED;
+		result = CU_CAPTURE_UNSUPPORTED;
 		capture_break(stream->capture);
 	} else if (stream->role == STREAM_LEGACY) {
 		result = capture_implicit(stream->ctx, true);
@@ -150,12 +150,13 @@ cu_result capture_forbids_waiting(cu_stream stream)
 	return result ? result : capture_unsafe();
 }
 
+/* Takes any number; what is no mode forbids as GLOBAL does. */
 cu_result cuThreadExchangeStreamCaptureMode(int *mode)
 {
 	int old = thread_mode;
 
 	API(cuThreadExchangeStreamCaptureMode, NEED_INIT);
-	if (!mode || *mode < CU_MODE_GLOBAL || *mode > CU_MODE_RELAXED)
+	if (!mode)
 		return CU_INVALID_VALUE;
 	thread_mode = *mode;
 	*mode = old;
@@ -223,8 +224,8 @@ cu_result capture_wait(cu_stream stream, cu_event event)
 
 	if ((mine && mine->broken) || (its && its->broken))
 		return CU_CAPTURE_INVALIDATED;
-	if (!its && (event->capture || !mine))
-		return CUX_CAPTURED_EVENT;
+	if (!its && event->capture)
+		return CU_INVALID_VALUE; /* that capture is over */
 	if (!its && !event->stream)
 		return CU_SUCCESS;
 	if (!its) {
@@ -363,6 +364,16 @@ static bool all_joined(const struct capture *capture)
 	return true;
 }
 
+static cu_result outcome(const struct capture *capture)
+{
+	if (capture->mode != CU_MODE_RELAXED && capture->thread != cpu_thread())
+		return CUX_CAPTURE_WRONG_THREAD;
+	if (capture->broken)
+		return CU_CAPTURE_INVALIDATED;
+	return all_joined(capture) ? CU_SUCCESS : CUX_CAPTURE_UNJOINED;
+}
+
+/* On its own stream the capture ends whatever the answer, even where the wrong thread asks or nobody wants the graph. */
 static cu_result end(cu_stream handle, bool per_thread, cu_graph *graph)
 {
 	struct capture *capture;
@@ -371,23 +382,17 @@ static cu_result end(cu_stream handle, bool per_thread, cu_graph *graph)
 
 	if (result)
 		return result;
-	if (!graph)
-		return CU_INVALID_VALUE;
 	capture = stream->capture;
 	if (!capture)
 		return CUX_ILLEGAL_STATE;
-	if (capture->mode != CU_MODE_RELAXED && capture->thread != cpu_thread())
-		return CUX_CAPTURE_WRONG_THREAD;
 	if (capture->origin != stream) {
 		capture_break(capture);
 		return CUX_CAPTURE_UNMATCHED;
 	}
-	if (capture->broken)
-		result = CU_CAPTURE_INVALIDATED;
-	else if (!all_joined(capture))
-		result = CUX_CAPTURE_UNJOINED;
-	*graph = result ? NULL : capture->graph;
-	if (result && !capture->to_graph)
+	result = outcome(capture);
+	if (graph)
+		*graph = result ? NULL : capture->graph;
+	if ((result || !graph) && !capture->to_graph)
 		graph_free(capture->graph);
 	leave(capture);
 	return result;

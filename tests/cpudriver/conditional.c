@@ -34,8 +34,10 @@ cu_result cuGraphConditionalHandleCreate(uint64_t *handle, cu_graph graph, cu_co
 	struct condition *condition;
 
 	API(cuGraphConditionalHandleCreate, NEED_CONTEXT);
-	if (!handle || !handle_is(KIND_GRAPH, graph) || (ctx && !context_ok(ctx)) || flags > CUX_COND_ASSIGN_DEFAULT)
+	if (!handle || !handle_is(KIND_GRAPH, graph) || flags > CUX_COND_ASSIGN_DEFAULT)
 		return CU_INVALID_VALUE;
+	if (!context_ok(ctx))
+		return CUX_INVALID_CONTEXT;
 	condition = cpu_alloc(sizeof(*condition));
 	*condition = (struct condition) {
 		.refs = 1, .graph = graph, .initial = value, .flags = flags, .next = graph->conditions

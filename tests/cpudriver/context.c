@@ -119,6 +119,8 @@ cu_result cuCtxCreate_v4(cu_context *ctx, struct cux_ctx_create_params *params, 
 
 static cu_result destroy(cu_context ctx)
 {
+	if (!ctx)
+		return CU_INVALID_VALUE;
 	if (!context_ok(ctx) || ctx->primary || ctx->green)
 		return CUX_INVALID_CONTEXT;
 	if (context_current() == ctx)
@@ -139,16 +141,27 @@ cu_result cuCtxDestroy_v2(cu_context ctx)
 	return destroy(ctx);
 }
 
+static cu_result push_again(cu_context ctx)
+{
+	if (!ctx)
+		return CU_INVALID_VALUE;
+	return context_ok(ctx) ? push(ctx) : CUX_INVALID_CONTEXT;
+}
+
+/* The first form only takes a context that is on no stack. */
 cu_result cuCtxPushCurrent(cu_context ctx)
 {
 	API(cuCtxPushCurrent, NEED_INIT);
-	return context_ok(ctx) ? push(ctx) : CUX_INVALID_CONTEXT;
+	for (int i = 0; i < stack.depth; i++)
+		if (stack.ctx[i] == ctx)
+			return CUX_INVALID_CONTEXT;
+	return push_again(ctx);
 }
 
 cu_result cuCtxPushCurrent_v2(cu_context ctx)
 {
 	API(cuCtxPushCurrent_v2, NEED_INIT);
-	return context_ok(ctx) ? push(ctx) : CUX_INVALID_CONTEXT;
+	return push_again(ctx);
 }
 
 static cu_result pop(cu_context *ctx)
@@ -329,16 +342,13 @@ cu_result cuDevicePrimaryCtxRelease_v2(cu_device device)
 	return release(device);
 }
 
-/* Who retained the context keeps his claim on it; a retained one is usable again at once, and empty. */
+/* Who retained the context keeps his claim on it, but it is gone until it is retained once more. */
 static cu_result reset(cu_device device)
 {
 	if (!cpu_device_ok(device))
 		return CUX_INVALID_DEVICE;
-	if (!primary[device] || !primary[device]->alive)
-		return CU_SUCCESS;
-	context_end(primary[device]);
-	if (primary[device]->retained)
-		revive(primary[device]);
+	if (primary[device])
+		context_end(primary[device]);
 	return CU_SUCCESS;
 }
 
@@ -438,7 +448,7 @@ cu_result cuGreenCtxDestroy(cu_green_ctx green)
 {
 	API(cuGreenCtxDestroy, NEED_INIT);
 	if (!handle_is(KIND_GREEN, green))
-		return CUX_INVALID_HANDLE;
+		return green ? CUX_INVALID_HANDLE : CUX_INVALID_CONTEXT;
 	handle_remove(green);
 	context_end(green->ctx);
 	free(green);
@@ -463,7 +473,7 @@ cu_result cuCtxFromGreenCtx(cu_context *ctx, cu_green_ctx green)
 	if (!ctx)
 		return CU_INVALID_VALUE;
 	if (!handle_is(KIND_GREEN, green))
-		return CUX_INVALID_HANDLE;
+		return green ? CUX_INVALID_HANDLE : CUX_INVALID_CONTEXT;
 	*ctx = green->ctx;
 	return CU_SUCCESS;
 }

@@ -129,6 +129,9 @@ struct work {
 			unsigned n_params;
 			void **params;
 			bool programmatic; /* need not wait for the end of what is before it */
+			bool by_extra;     /* its parameters came as one buffer */
+			void *extra[5];
+			size_t extra_bytes;
 		} kernel;
 		struct {
 			struct cu_memcpy_params params;
@@ -200,7 +203,8 @@ struct cu_stream_st {
 	struct operation *head, **tail;
 	pthread_cond_t work;
 	struct capture *capture;
-	struct node_set captured; /* what the next recorded node depends on */
+	struct node_set captured;    /* what the next recorded node depends on */
+	struct cux_edge_data *edges; /* as cuStreamGetCaptureInfo_v3 told them */
 	cu_stream next;
 };
 
@@ -263,7 +267,7 @@ void node_set_copy(struct node_set *to, const struct node_set *from);
 void node_set_clear(struct node_set *set);
 
 /* ---- memory.c ---- */
-enum { MEMORY_VIRTUAL_ACCESS = 2, MEMORY_GRAPH_ALLOCATED = 4 }; /* in the flags of its kind */
+enum { MEMORY_VIRTUAL_ACCESS = 2, MEMORY_GRAPH_ALLOCATED = 4, MEMORY_POOL = 8 }; /* in the flags of its kind */
 enum memory_kind { MEMORY_DEVICE, MEMORY_HOST, MEMORY_REGISTERED, MEMORY_VIRTUAL, MEMORY_GRAPH };
 
 struct memory {
@@ -282,6 +286,7 @@ cu_result memory_new(size_t bytes, enum memory_kind kind, int mmap_flags, uint64
 void memory_release(uint64_t base); /* unmaps */
 void memory_end_context(cu_context ctx);
 size_t memory_in_use(cu_device device);
+void virtual_range(uint64_t address, uint64_t *base, uint64_t *bytes); /* of the reservation around it */
 
 /* ---- kernel.c, module.c, ptx.c ---- */
 struct ptx_param {
@@ -293,6 +298,7 @@ struct ptx_entry {
 	struct ptx_param *param;
 	unsigned n_params;
 	size_t param_bytes;
+	unsigned most_shared; /* dynamic shared bytes of a launch */
 	void (*code)(const struct cpu_kernel_launch *launch, void **params);
 };
 
@@ -311,6 +317,7 @@ struct cu_module_st {
 };
 
 struct cu_library_st {
+	cu_result unreadable; /* its image is looked at when a kernel is asked for */
 	struct ptx ptx;
 };
 
@@ -334,6 +341,7 @@ void *kernels_find(const char *entry);
 void modules_end_context(cu_context ctx);
 
 /* Finds what a launch names, a cu_function or a cu_kernel in its place. */
+cu_function function_in(cu_context ctx, cu_kernel kernel); /* that kernel as a function of ctx */
 cu_result function_find(cu_function handle, cu_kernel kernel, cu_context ctx, cu_function *function, cu_kernel *kern);
 cu_result kernel_work(cu_context ctx, const struct cu_kernel_params *params, struct work **work);
 
@@ -443,5 +451,10 @@ struct cu_graph_exec_st {
 
 void plan_put(struct plan *plan);
 struct plan *plan_new(cu_graph graph); /* NULL: there is a cycle */
+
+/* ---- update.c ---- */
+/* A new plan takes over the names of the nodes of an old one, if it has the same shape. *at: the item that has not, or
+ * plan->n where the whole has not. */
+enum cux_update_code plan_adopt(struct plan *plan, const struct plan *old, size_t *at);
 
 #endif

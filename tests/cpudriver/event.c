@@ -98,6 +98,8 @@ static cu_result record(cu_event event, cu_stream handle, bool per_thread, unsig
 		return CUX_INVALID_HANDLE;
 	if (event->ctx != stream->ctx)
 		return CUX_INVALID_HANDLE;
+	if (!stream->capture && flags & CUX_EVENT_EXTERNAL)
+		return CUX_ILLEGAL_STATE;
 	if (stream->capture && flags & CUX_EVENT_EXTERNAL)
 		return submit(stream, work_event(WORK_RECORD, stream->ctx, event), NULL);
 	if (stream->capture)
@@ -146,6 +148,8 @@ static cu_result wait_event(cu_stream handle, bool per_thread, cu_event event, u
 		return CU_INVALID_VALUE;
 	if (!handle_is(KIND_EVENT, event))
 		return CUX_INVALID_HANDLE;
+	if (!stream->capture && flags & CUX_EVENT_EXTERNAL)
+		return CUX_ILLEGAL_STATE;
 	if (stream->capture && flags & CUX_EVENT_EXTERNAL)
 		return submit(stream, work_event(WORK_WAIT, stream->ctx, event), NULL);
 	if (stream->capture || event->capture)
@@ -176,14 +180,20 @@ static bool done(cu_event event)
 	return !event->stream || event->stream->completed >= event->sequence;
 }
 
-/* Asking about, and waiting for, an event. */
+/* Asking about, and waiting for, an event. One that was recorded in a capture costs that capture its life. */
 static cu_result may_ask(cu_event event)
 {
+	struct capture *capture;
+
 	if (!handle_is(KIND_EVENT, event))
 		return CUX_INVALID_HANDLE;
-	if (event->capture)
-		return CUX_CAPTURED_EVENT;
-	return capture_unsafe();
+	if (!event->capture)
+		return capture_unsafe();
+	capture = capture_find(event->capture);
+	if (!capture || capture->broken)
+		return CU_INVALID_VALUE;
+	capture_break(capture);
+	return CUX_CAPTURED_EVENT;
 }
 
 cu_result cuEventQuery(cu_event event)
@@ -210,9 +220,7 @@ cu_result cuEventSynchronize(cu_event event)
 
 static cu_result elapsed(float *ms, cu_event start, cu_event end)
 {
-	if (!ms)
-		return CU_INVALID_VALUE;
-	if (!handle_is(KIND_EVENT, start) || !handle_is(KIND_EVENT, end))
+	if (!ms || !handle_is(KIND_EVENT, start) || !handle_is(KIND_EVENT, end))
 		return CUX_INVALID_HANDLE;
 	if ((start->flags | end->flags) & CUX_EVENT_DISABLE_TIMING || !start->stream || !end->stream)
 		return CUX_INVALID_HANDLE;

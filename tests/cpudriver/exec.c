@@ -93,14 +93,9 @@ struct plan *plan_new(cu_graph graph)
 	return NULL;
 }
 
-/* The plan of exec, for changing. */
-static struct plan *plan_own(cu_graph_exec exec)
+static struct plan *plan_copy(const struct plan *old)
 {
-	struct plan *old = exec->plan, *plan;
-
-	if (old->refs == 1)
-		return old;
-	plan = cpu_alloc(sizeof(*plan) + old->n * sizeof(plan->item[0]));
+	struct plan *plan = cpu_alloc(sizeof(*plan) + old->n * sizeof(plan->item[0]));
 	plan->refs = 1;
 	plan->n = old->n;
 	for (size_t i = 0; i < old->n; i++) {
@@ -111,9 +106,19 @@ static struct plan *plan_own(cu_graph_exec exec)
 		item->dep = cpu_alloc(item->n_deps * sizeof(*item->dep));
 		memcpy(item->dep, old->item[i].dep, item->n_deps * sizeof(*item->dep));
 	}
-	plan_put(old);
-	exec->plan = plan;
 	return plan;
+}
+
+/* The plan of exec, for changing. */
+static struct plan *plan_own(cu_graph_exec exec)
+{
+	struct plan *old = exec->plan;
+
+	if (old->refs == 1)
+		return old;
+	exec->plan = plan_copy(old);
+	plan_put(old);
+	return exec->plan;
 }
 
 /* ---- instantiating ---- */
@@ -121,11 +126,15 @@ static struct plan *plan_own(cu_graph_exec exec)
 static cu_result instantiate(cu_graph_exec *exec, cu_graph graph, uint64_t flags)
 {
 	struct plan *plan;
+	cu_result result;
 
 	if (!exec || !handle_is(KIND_GRAPH, graph) || flags & ~(uint64_t)15)
 		return CU_INVALID_VALUE;
 	if (flags & 4)
 		return cpu_lacks("graphs that are launched from the device");
+	result = capture_unsafe();
+	if (result)
+		return result;
 	plan = plan_new(graph);
 	if (!plan)
 		return CU_INVALID_VALUE;
@@ -204,9 +213,14 @@ cu_result cuGraphExecGetFlags(cu_graph_exec exec, uint64_t *flags)
 /* Launches in flight hold the plan, not this. */
 cu_result cuGraphExecDestroy(cu_graph_exec exec)
 {
+	cu_result result;
+
 	API(cuGraphExecDestroy, NEED_INIT);
 	if (!handle_is(KIND_EXEC, exec))
 		return CU_INVALID_VALUE;
+	result = capture_unsafe();
+	if (result)
+		return result;
 	handle_remove(exec);
 	plan_leave_memory(exec->plan);
 	plan_put(exec->plan);
@@ -322,138 +336,46 @@ cu_result cuGraphUpload_ptsz(cu_graph_exec exec, cu_stream stream)
 	return upload(exec, stream, true);
 }
 
-/* ---- updating as a whole ---- */
-
-static enum cux_update_code same_item(const struct plan_item *a, const struct plan_item *b);
-
-/* *at: the first place where they are not alike. */
-static enum cux_update_code same_shape(const struct plan *a, const struct plan *b, size_t *at)
-{
-	*at = 0;
-	if (a->n != b->n)
-		return CUX_UPDATE_TOPOLOGY_CHANGED;
-	for (*at = 0; *at < a->n; ++*at) {
-		enum cux_update_code code = same_item(&a->item[*at], &b->item[*at]);
-
-		if (code)
-			return code;
-	}
-	return CUX_UPDATE_SUCCESS;
-}
-
-static enum cux_update_code same_condition(const struct work *a, const struct work *b)
-{
-	size_t at;
-
-	if (a->conditional.condition != b->conditional.condition || a->conditional.type != b->conditional.type ||
-	    a->conditional.n != b->conditional.n)
-		return CUX_UPDATE_PARAMETERS_CHANGED;
-	for (unsigned i = 0; i < a->conditional.n; i++) {
-		enum cux_update_code code = same_shape(a->conditional.body[i], b->conditional.body[i], &at);
-
-		if (code)
-			return code;
-	}
-	return CUX_UPDATE_SUCCESS;
-}
-
-static enum cux_update_code same_item(const struct plan_item *a, const struct plan_item *b)
-{
-	size_t at;
-
-	if (a->n_deps != b->n_deps || (a->n_deps && memcmp(a->dep, b->dep, a->n_deps * sizeof(*a->dep))))
-		return CUX_UPDATE_TOPOLOGY_CHANGED;
-	if (a->type != b->type)
-		return CUX_UPDATE_TYPE_CHANGED;
-	if (a->type == CU_NODE_MEM_ALLOC || a->type == CU_NODE_MEM_FREE)
-		return CUX_UPDATE_NOT_SUPPORTED;
-	if (a->type == CU_NODE_KERNEL && a->work->ctx != b->work->ctx)
-		return CUX_UPDATE_UNSUPPORTED_FUNCTION;
-	if (a->work->kind == WORK_PLAN)
-		return same_shape(a->work->plan, b->work->plan, &at);
-	if (a->work->kind == WORK_CONDITIONAL)
-		return same_condition(a->work, b->work);
-	return CUX_UPDATE_SUCCESS;
-}
-
-/* The nodes that later set-params calls name stay those of the graph that was instantiated. */
-static void keep_names(struct plan *plan, const struct plan *old)
-{
-	for (size_t i = 0; i < plan->n; i++) {
-		plan->item[i].node = old->item[i].node;
-		plan->item[i].enabled = old->item[i].enabled;
-	}
-}
-
-static cu_graph_node node_with(cu_graph graph, uint64_t id)
-{
-	for (size_t i = 0; i < graph->n_nodes; i++)
-		if (graph->node[i]->id == id)
-			return graph->node[i];
-	return NULL;
-}
-
-static cu_result update(cu_graph_exec exec, cu_graph graph, struct cu_update_result *out)
-{
-	struct plan *plan;
-	size_t at;
-
-	*out = (struct cu_update_result) { 0 };
-	if (!handle_is(KIND_EXEC, exec) || !handle_is(KIND_GRAPH, graph))
-		return CU_INVALID_VALUE;
-	plan = plan_new(graph);
-	if (!plan) {
-		out->result = CUX_UPDATE_ERROR;
-		return CUX_UPDATE_FAILURE;
-	}
-	out->result = (int)same_shape(exec->plan, plan, &at);
-	if (out->result) {
-		if (at < plan->n)
-			out->error_node = node_with(graph, plan->item[at].node);
-		plan_put(plan);
-		return CUX_UPDATE_FAILURE;
-	}
-	keep_names(plan, exec->plan);
-	plan_put(exec->plan);
-	exec->plan = plan;
-	return CU_SUCCESS;
-}
-
-cu_result cuGraphExecUpdate(cu_graph_exec exec, cu_graph graph, cu_graph_node *error_node, int *code)
-{
-	struct cu_update_result out;
-	cu_result result;
-
-	API(cuGraphExecUpdate, NEED_CONTEXT);
-	if (!error_node || !code)
-		return CU_INVALID_VALUE;
-	result = update(exec, graph, &out);
-	*error_node = out.error_node;
-	*code = out.result;
-	return result;
-}
-
-cu_result cuGraphExecUpdate_v2(cu_graph_exec exec, cu_graph graph, struct cu_update_result *result)
-{
-	API(cuGraphExecUpdate_v2, NEED_CONTEXT);
-	return result ? update(exec, graph, result) : CU_INVALID_VALUE;
-}
-
 /* ---- changing one node ---- */
 
-static struct plan_item *find_item(struct plan *plan, cu_graph_node node)
+static bool has_item(const struct plan *plan, uint64_t node)
 {
 	for (size_t i = 0; i < plan->n; i++)
-		if (plan->item[i].node == node->id)
-			return &plan->item[i];
-	return NULL;
+		if (plan->item[i].node == node ||
+		    (plan->item[i].work->kind == WORK_PLAN && has_item(plan->item[i].work->plan, node)))
+			return true;
+	return false;
+}
+
+/* In a plan that is the caller's own; what is in the plan of a child graph becomes that too. */
+static struct plan_item *find_item(struct plan *plan, uint64_t node)
+{
+	struct plan_item *item = plan->item;
+	struct work *child;
+
+	while (item->node != node && !(item->work->kind == WORK_PLAN && has_item(item->work->plan, node)))
+		item++;
+	if (item->node == node)
+		return item;
+	child = work_plan(NULL, plan_copy(item->work->plan));
+	work_put(item->work);
+	item->work = child;
+	return find_item(child->plan, node);
 }
 
 static struct plan_item *item_of(cu_graph_exec exec, cu_graph_node node)
 {
-	if (!handle_is(KIND_EXEC, exec) || !handle_is(KIND_NODE, node) || !find_item(exec->plan, node))
+	if (!handle_is(KIND_EXEC, exec) || !handle_is(KIND_NODE, node) || !has_item(exec->plan, node->id))
 		return NULL;
-	return find_item(plan_own(exec), node);
+	return find_item(plan_own(exec), node->id);
+}
+
+/* Only copies and memsets of one row can be exchanged for each other. */
+static bool one_row(const struct work *work)
+{
+	if (work->kind == WORK_MEMSET)
+		return work->memset.height == 1;
+	return work->kind != WORK_MEMCPY || (work->memcpy.params.height == 1 && work->memcpy.params.depth == 1);
 }
 
 static cu_result set(cu_graph_exec exec, cu_graph_node node, int type, const void *params)
@@ -467,6 +389,10 @@ static cu_result set(cu_graph_exec exec, cu_graph_node node, int type, const voi
 	result = node_work(item->work->ctx, type, params, &work);
 	if (result)
 		return result;
+	if (!one_row(item->work) || !one_row(work)) {
+		work_put(work);
+		return CU_INVALID_VALUE;
+	}
 	work_put(item->work);
 	item->work = work;
 	return CU_SUCCESS;
@@ -495,14 +421,14 @@ cu_result cuGraphExecMemcpyNodeSetParams(cu_graph_exec exec, cu_graph_node node,
 					 cu_context ctx)
 {
 	API(cuGraphExecMemcpyNodeSetParams, NEED_INIT);
-	return context_ok(ctx) ? set(exec, node, CU_NODE_MEMCPY, params) : CU_INVALID_VALUE;
+	return !ctx || context_ok(ctx) ? set(exec, node, CU_NODE_MEMCPY, params) : CU_INVALID_VALUE;
 }
 
 cu_result cuGraphExecMemsetNodeSetParams(cu_graph_exec exec, cu_graph_node node, const struct cu_memset_params *params,
 					 cu_context ctx)
 {
 	API(cuGraphExecMemsetNodeSetParams, NEED_INIT);
-	return context_ok(ctx) ? set(exec, node, CU_NODE_MEMSET, params) : CU_INVALID_VALUE;
+	return !ctx || context_ok(ctx) ? set(exec, node, CU_NODE_MEMSET, params) : CU_INVALID_VALUE;
 }
 
 cu_result cuGraphExecHostNodeSetParams(cu_graph_exec exec, cu_graph_node node, const struct cux_host_params *params)
@@ -522,11 +448,10 @@ static cu_result set_child(cu_graph_exec exec, cu_graph_node node, cu_graph chil
 	plan = plan_new(child);
 	if (!plan)
 		return CU_INVALID_VALUE;
-	if (same_shape(item->work->plan, plan, &at)) {
+	if (plan_adopt(plan, item->work->plan, &at)) {
 		plan_put(plan);
-		return CU_INVALID_VALUE;
+		return CUX_UPDATE_FAILURE;
 	}
-	keep_names(plan, item->work->plan);
 	work_put(item->work);
 	item->work = work_plan(NULL, plan);
 	return CU_SUCCESS;

@@ -257,8 +257,10 @@ cu_result cuGraphClone(cu_graph *clone, cu_graph graph)
 cu_result cuGraphDestroyNode(cu_graph_node node)
 {
 	API(cuGraphDestroyNode, NEED_INIT);
-	if (!handle_is(KIND_NODE, node) || capture_owns(node->graph))
+	if (!handle_is(KIND_NODE, node))
 		return CU_INVALID_VALUE;
+	if (capture_owns(node->graph))
+		return CUX_ILLEGAL_STATE;
 	if (graph_has_memory(node->graph))
 		return CU_NOT_SUPPORTED;
 	node_remove(node);
@@ -298,6 +300,8 @@ static cu_result answer_end(struct answer *answer, size_t *n, bool with_edges)
 		*n = answer->n;
 		return CU_SUCCESS;
 	}
+	if (!answer->room)
+		return CU_INVALID_VALUE;
 	if (answer->lossy && !with_edges)
 		return CUX_LOSSY_QUERY;
 	for (size_t i = answer->n; i < answer->room; i++) {
@@ -448,20 +452,19 @@ static struct edge *find_edge(cu_graph_node from, cu_graph_node to)
 	return NULL;
 }
 
-/* An edge with data goes only by that data. */
+/* Who names data removes the edge with that data, who names none any edge. */
 static cu_result remove_dependencies(cu_graph graph, const cu_graph_node *from, const cu_graph_node *to,
 				     const struct cux_edge_data *edges, size_t n)
 {
 	if (!handle_is(KIND_GRAPH, graph) || (n && (!from || !to)))
 		return CU_INVALID_VALUE;
 	for (size_t i = 0; i < n; i++) {
-		const struct cux_edge_data *data = edges ? &edges[i] : &plain_edge;
 		struct edge *edge;
 
 		if (!handle_is(KIND_NODE, from[i]) || !handle_is(KIND_NODE, to[i]) || from[i]->graph != graph)
 			return CU_INVALID_VALUE;
 		edge = find_edge(from[i], to[i]);
-		if (!edge || memcmp(&edge->data, data, sizeof(*data)))
+		if (!edge || (edges && memcmp(&edge->data, &edges[i], sizeof(edges[i]))))
 			return CU_INVALID_VALUE;
 		*edge = to[i]->dep[--to[i]->n_deps];
 	}

@@ -120,6 +120,16 @@ static const void *extra_buffer(void **extra, size_t *bytes)
 	return buffer;
 }
 
+/* As it was given, for who asks the node; a buffer that is too short leaves the rest 0. */
+static void keep_extra(struct work *work, void *bytes, size_t n)
+{
+	void *extra[] = { CU_EXTRA_BUFFER, bytes, CU_EXTRA_SIZE, &work->kernel.extra_bytes, CU_EXTRA_END };
+
+	work->kernel.by_extra = true;
+	work->kernel.extra_bytes = n;
+	memcpy(work->kernel.extra, extra, sizeof(extra));
+}
+
 static cu_result copy_params(struct work *work, const struct ptx_entry *entry, void **params, void **extra)
 {
 	unsigned char *bytes = (unsigned char *)(((uintptr_t)&work->data[entry->n_params] + 15) & ~(uintptr_t)15);
@@ -130,8 +140,13 @@ static cu_result copy_params(struct work *work, const struct ptx_entry *entry, v
 		return CU_INVALID_VALUE;
 	if (extra) {
 		buffer = extra_buffer(extra, &buffer_bytes);
-		if (entry->n_params && (!buffer || buffer_bytes < entry->param_bytes))
+		if (entry->n_params && !buffer)
 			return CU_INVALID_VALUE;
+		if (buffer_bytes > entry->param_bytes)
+			return CUX_LAUNCH_OUT_OF_RESOURCES;
+		if (buffer_bytes)
+			memcpy(bytes, buffer, buffer_bytes);
+		keep_extra(work, bytes, buffer_bytes);
 	} else if (entry->n_params && !params) {
 		return CU_INVALID_VALUE;
 	}
@@ -140,7 +155,8 @@ static cu_result copy_params(struct work *work, const struct ptx_entry *entry, v
 	for (unsigned i = 0; i < entry->n_params; i++) {
 		const struct ptx_param *p = &entry->param[i];
 
-		memcpy(bytes + p->offset, buffer ? buffer + p->offset : params[i], p->bytes);
+		if (params)
+			memcpy(bytes + p->offset, params[i], p->bytes);
 		work->kernel.params[i] = bytes + p->offset;
 	}
 	return CU_SUCCESS;
@@ -163,11 +179,11 @@ cu_result kernel_work(cu_context ctx, const struct cu_kernel_params *params, str
 
 	if (result)
 		return result;
-	if (!dimensions_ok(params->grid, params->block) || params->shared_bytes > 232448)
-		return CU_INVALID_VALUE;
 	entry = function ? function->entry : kern ? kern->entry : NULL;
 	if (!entry)
 		return CUX_INVALID_HANDLE;
+	if (!dimensions_ok(params->grid, params->block) || params->shared_bytes > entry->most_shared)
+		return CU_INVALID_VALUE;
 	/* parameters start 16-aligned, behind the pointers to them */
 	made = work_new(WORK_KERNEL, ctx, entry->n_params * sizeof(uint64_t) + entry->param_bytes + 16);
 	made->kernel.func = function;
@@ -193,8 +209,11 @@ static cu_result launch(const struct cu_kernel_params *params, cu_stream handle,
 	cu_stream stream;
 	cu_result result = stream_find(handle, per_thread, &stream);
 
-	if (!result)
-		result = kernel_work(stream->ctx, params, &work);
+	if (result)
+		return result;
+	result = kernel_work(stream->ctx, params, &work);
+	if (result && stream->capture)
+		capture_break(stream->capture);
 	if (result)
 		return result;
 	work->kernel.programmatic = programmatic;
@@ -238,7 +257,7 @@ static cu_result check_attributes(const struct cux_launch_config *config, bool *
 		switch (a->id) {
 		case CUX_ATTR_CLUSTER:
 			if (!cluster_ok(config, a->value.cluster))
-				return CU_INVALID_VALUE;
+				return CUX_INVALID_CLUSTER_SIZE;
 			break;
 		case CUX_ATTR_PROGRAMMATIC:
 			*programmatic = a->value.number != 0;

@@ -187,10 +187,8 @@ static cu_result free_memory(cu_deviceptr ptr)
 	struct memory *memory;
 	cu_result result;
 
-	if (!ptr)
-		return CU_SUCCESS;
 	result = capture_unsafe();
-	if (result)
+	if (result || !ptr)
 		return result;
 	memory = memory_find(ptr);
 	if (memory)
@@ -213,10 +211,12 @@ cu_result cuMemFree_v2(cu_deviceptr ptr)
 	return free_memory(ptr);
 }
 
+/* The first form is for contexts of its time, which nobody can make any more. */
 cu_result cuMemFree(unsigned ptr)
 {
 	API(cuMemFree, NEED_CONTEXT);
-	return free_memory(ptr);
+	(void)ptr;
+	return CUX_INVALID_CONTEXT;
 }
 
 cu_result cuMemGetAddressRange_v2(cu_deviceptr *base, size_t *bytes, cu_deviceptr ptr)
@@ -234,6 +234,18 @@ cu_result cuMemGetAddressRange_v2(cu_deviceptr *base, size_t *bytes, cu_devicept
 	return CU_SUCCESS;
 }
 
+static cu_result alloc_from_pool(cu_deviceptr *ptr, size_t bytes)
+{
+	cu_result result = CU_SUCCESS;
+
+	*ptr = 0;
+	if (bytes)
+		result = memory_new(bytes, MEMORY_DEVICE, 0, ptr);
+	if (bytes && !result)
+		memory_find(*ptr)->flags = MEMORY_POOL;
+	return result;
+}
+
 /* In a capture the memory belongs to the graph. */
 static cu_result alloc_async(cu_deviceptr *ptr, size_t bytes, cu_stream handle, bool per_thread)
 {
@@ -249,7 +261,7 @@ static cu_result alloc_async(cu_deviceptr *ptr, size_t bytes, cu_stream handle, 
 		result = stream->role == STREAM_LEGACY ? capture_implicit(stream->ctx, true) : CU_SUCCESS;
 		if (!result)
 			result = capture_unsafe();
-		return result ? result : memory_new(bytes, MEMORY_DEVICE, 0, ptr);
+		return result ? result : alloc_from_pool(ptr, bytes);
 	}
 	if (stream->capture->broken)
 		return CU_CAPTURE_INVALIDATED;
@@ -281,7 +293,9 @@ static cu_result free_async(cu_deviceptr ptr, cu_stream handle, bool per_thread)
 	cu_stream stream;
 	cu_result result = stream_find(handle, per_thread, &stream);
 
-	if (result)
+	if (!result && !stream->capture)
+		result = capture_unsafe();
+	if (result || !ptr)
 		return result;
 	if (!memory || memory->base != ptr || (memory->kind != MEMORY_DEVICE && memory->kind != MEMORY_GRAPH))
 		return CU_INVALID_VALUE;
@@ -328,6 +342,10 @@ static cu_result alloc_host(void **ptr, size_t bytes, unsigned flags)
 	if (!ptr || flags > 7)
 		return CU_INVALID_VALUE;
 	result = capture_unsafe();
+	if (!result && !bytes) {
+		*ptr = NULL;
+		return CU_SUCCESS;
+	}
 	if (!result)
 		result = memory_new(bytes, MEMORY_HOST, 0, &base);
 	if (result)
@@ -355,10 +373,8 @@ cu_result cuMemFreeHost(void *ptr)
 	cu_result result;
 
 	API(cuMemFreeHost, NEED_CONTEXT);
-	if (!ptr)
-		return CU_SUCCESS;
 	result = capture_unsafe();
-	if (result)
+	if (result || !ptr)
 		return result;
 	stream_drain(context_current());
 	memory = memory_find((uint64_t)(uintptr_t)ptr);
@@ -408,7 +424,9 @@ cu_result cuMemHostUnregister(void *ptr)
 		return result;
 	stream_drain(context_current());
 	memory = memory_find((uint64_t)(uintptr_t)ptr);
-	if (!memory || memory->kind != MEMORY_REGISTERED || memory->base != (uint64_t)(uintptr_t)ptr)
+	if (!ptr || (memory && memory->kind == MEMORY_REGISTERED && memory->base != (uint64_t)(uintptr_t)ptr))
+		return CU_INVALID_VALUE;
+	if (!memory || memory->kind != MEMORY_REGISTERED)
 		return CUX_HOST_NOT_REGISTERED;
 	memory_remove(memory);
 	return CU_SUCCESS;
@@ -428,19 +446,30 @@ cu_result cuMemHostGetDevicePointer_v2(cu_deviceptr *device, void *host, unsigne
 
 /* ---- asking about a pointer ---- */
 
+/* Memory of a pool, and what is mapped, belong to a device alone. */
+static bool has_context(const struct memory *memory)
+{
+	return memory->kind != MEMORY_VIRTUAL && !(memory->kind == MEMORY_DEVICE && memory->flags & MEMORY_POOL);
+}
+
 cu_result cuPointerGetAttribute(void *value, int attribute, cu_deviceptr ptr)
 {
 	struct memory *memory;
+	uint64_t base, bytes;
 	bool host;
 
 	API(cuPointerGetAttribute, NEED_INIT);
 	memory = memory_find(ptr);
 	if (!value || !memory)
 		return CU_INVALID_VALUE;
+	base = memory->base;
+	bytes = memory->bytes;
+	if (memory->kind == MEMORY_VIRTUAL)
+		virtual_range(ptr, &base, &bytes);
 	host = memory->kind == MEMORY_HOST || memory->kind == MEMORY_REGISTERED;
 	switch (attribute) {
 	case 1: /* context */
-		*(cu_context *)value = memory->kind == MEMORY_VIRTUAL ? NULL : memory->ctx;
+		*(cu_context *)value = has_context(memory) ? memory->ctx : NULL;
 		return CU_SUCCESS;
 	case 2: /* memory type */
 		*(unsigned *)value = host ? CUX_MEMORY_HOST : CUX_MEMORY_DEVICE;
@@ -463,10 +492,10 @@ cu_result cuPointerGetAttribute(void *value, int attribute, cu_deviceptr ptr)
 		*(int *)value = memory->ctx->device;
 		return CU_SUCCESS;
 	case 11: /* start and size of the range */
-		*(cu_deviceptr *)value = memory->base;
+		*(cu_deviceptr *)value = base;
 		return CU_SUCCESS;
 	case 12:
-		*(size_t *)value = memory->bytes;
+		*(size_t *)value = bytes;
 		return CU_SUCCESS;
 	case 13: /* mapped */
 		*(unsigned *)value = 1;

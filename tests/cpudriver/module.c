@@ -10,6 +10,8 @@
 
 #include "cpudriver.h"
 
+#define MOST_SHARED 232448 /* of a block on the device that we pretend to be */
+
 static cu_module modules;
 static cu_kernel kernels;
 static cu_function functions;
@@ -26,6 +28,11 @@ static cu_function function_of(cu_context ctx, cu_module module, cu_kernel kerne
 	functions = f;
 	handle_add(KIND_FUNCTION, f);
 	return f;
+}
+
+cu_function function_in(cu_context ctx, cu_kernel kernel)
+{
+	return handle_is(KIND_KERNEL, kernel) ? function_of(ctx, NULL, kernel, kernel->entry) : NULL;
 }
 
 static bool goes(cu_function f, cu_context ctx, cu_module module, cu_library library)
@@ -111,11 +118,15 @@ static void end_module(cu_module module)
 
 cu_result cuModuleUnload(cu_module module)
 {
+	cu_result result;
+
 	API(cuModuleUnload, NEED_CONTEXT);
 	if (!handle_is(KIND_MODULE, module))
 		return CUX_INVALID_HANDLE;
-	end_module(module);
-	return CU_SUCCESS;
+	result = capture_unsafe();
+	if (!result)
+		end_module(module);
+	return result;
 }
 
 void modules_end_context(cu_context ctx)
@@ -156,10 +167,11 @@ cu_result cuLibraryLoadData(cu_library *library, const void *image, void **jit_o
 	cu_result parsed = good ? ptx_parse(image, &ptx) : CU_INVALID_VALUE;
 
 	API(cuLibraryLoadData, NEED_INIT);
-	if (parsed)
+	if (parsed && parsed != CUX_INVALID_IMAGE)
 		return parsed;
 	capture_unsafe();
 	*library = cpu_alloc(sizeof(**library));
+	(*library)->unreadable = parsed;
 	(*library)->ptx = ptx;
 	handle_add(KIND_LIBRARY, *library);
 	return CU_SUCCESS;
@@ -167,9 +179,14 @@ cu_result cuLibraryLoadData(cu_library *library, const void *image, void **jit_o
 
 cu_result cuLibraryUnload(cu_library library)
 {
+	cu_result result;
+
 	API(cuLibraryUnload, NEED_INIT);
 	if (!handle_is(KIND_LIBRARY, library))
 		return CUX_INVALID_HANDLE;
+	result = capture_unsafe();
+	if (result)
+		return result;
 	end_functions(NULL, NULL, library);
 	for (cu_kernel *link = &kernels; *link;) {
 		cu_kernel kernel = *link;
@@ -212,6 +229,8 @@ cu_result cuLibraryGetKernel(cu_kernel *kernel, cu_library library, const char *
 		return CU_INVALID_VALUE;
 	if (!handle_is(KIND_LIBRARY, library))
 		return CUX_INVALID_HANDLE;
+	if (library->unreadable)
+		return library->unreadable;
 	entry = find_entry(&library->ptx, name, &result);
 	if (entry)
 		*kernel = kernel_of(library, entry);
@@ -225,7 +244,7 @@ cu_result cuKernelGetFunction(cu_function *f, cu_kernel kernel)
 		return CU_INVALID_VALUE;
 	if (!handle_is(KIND_KERNEL, kernel))
 		return CUX_INVALID_HANDLE;
-	*f = function_of(context_current(), NULL, kernel, kernel->entry);
+	*f = function_in(context_current(), kernel);
 	return CU_SUCCESS;
 }
 
@@ -245,10 +264,10 @@ static cu_result get_name(const void *handle, const char **name)
 {
 	struct ptx_entry *entry = entry_of(handle);
 
+	if (!handle || !name)
+		return CU_INVALID_VALUE;
 	if (!entry)
 		return CUX_INVALID_HANDLE;
-	if (!name)
-		return CU_INVALID_VALUE;
 	*name = entry->name;
 	return CU_SUCCESS;
 }
@@ -257,6 +276,8 @@ static cu_result get_param_info(const void *handle, size_t index, size_t *offset
 {
 	struct ptx_entry *entry = entry_of(handle);
 
+	if (!handle)
+		return CU_INVALID_VALUE;
 	if (!entry)
 		return CUX_INVALID_HANDLE;
 	if (!offset || index >= entry->n_params)
@@ -317,24 +338,29 @@ cu_result cuFuncGetAttribute(int *value, int attribute, cu_function f)
 {
 	/* threads per block, shared, constant, local bytes, registers, PTX and binary version, cache mode, dynamic
 	 * shared bytes, carve-out */
-	static const int values[] = { 1024, 0, 0, 0, 32, 70, 90, 0, 49152, -1 };
+	static const int values[] = { 1024, 0, 0, 0, 32, 70, 90, 0, 0, -1 };
 
 	API(cuFuncGetAttribute, NEED_INIT);
 	if (!entry_of(f))
 		return CUX_INVALID_HANDLE;
 	if (!value || attribute < 0 || attribute >= (int)(sizeof(values) / sizeof(values[0])))
 		return CU_INVALID_VALUE;
-	*value = values[attribute];
+	*value = attribute == 8 ? (int)entry_of(f)->most_shared : values[attribute];
 	return CU_SUCCESS;
 }
 
-/* Shared memory is the host code's own affair, so there is nothing to set. */
+/* Shared memory is the host code's own affair: only the bound of what a launch may ask for is kept. */
 cu_result cuFuncSetAttribute(cu_function f, int attribute, int value)
 {
 	API(cuFuncSetAttribute, NEED_INIT);
 	if (!entry_of(f))
 		return CUX_INVALID_HANDLE;
-	return (attribute == 8 && value >= 0) || attribute == 9 ? CU_SUCCESS : CU_INVALID_VALUE;
+	if (attribute == 9)
+		return CU_SUCCESS;
+	if (attribute != 8 || value < 0 || value > MOST_SHARED)
+		return CU_INVALID_VALUE;
+	entry_of(f)->most_shared = (unsigned)value;
+	return CU_SUCCESS;
 }
 
 cu_result cuFuncGetModule(cu_module *module, cu_function f)

@@ -37,6 +37,14 @@ static cu_result memset_work(cu_context ctx, const struct cu_memset_params *para
 	return CU_SUCCESS;
 }
 
+/* Unlike a launch, a node does not take a kernel in the place of a function: it has a member of its own. */
+static cu_result node_kernel_work(cu_context ctx, const struct cu_kernel_params *params, struct work **work)
+{
+	if (params->func && !handle_is(KIND_FUNCTION, params->func))
+		return CUX_INVALID_HANDLE;
+	return kernel_work(ctx, params, work);
+}
+
 /* params: struct cu_kernel_params, cu_memcpy_params, cu_memset_params, cux_host_params, cu_event or cux_batch_params,
  * by type */
 cu_result node_work(cu_context ctx, int type, const void *params, struct work **work)
@@ -48,7 +56,7 @@ cu_result node_work(cu_context ctx, int type, const void *params, struct work **
 		return CU_INVALID_VALUE;
 	switch (type) {
 	case CU_NODE_KERNEL:
-		result = kernel_work(ctx, params, work);
+		result = node_kernel_work(ctx, params, work);
 		break;
 	case CU_NODE_MEMCPY:
 		result = memcpy_work(ctx, params, work);
@@ -140,14 +148,14 @@ cu_result cuGraphAddMemcpyNode(cu_graph_node *node, cu_graph graph, const cu_gra
 			       const struct cu_memcpy_params *params, cu_context ctx)
 {
 	API(cuGraphAddMemcpyNode, NEED_INIT);
-	return add(node, graph, deps, n, CU_NODE_MEMCPY, params, ctx);
+	return add(node, graph, deps, n, CU_NODE_MEMCPY, params, ctx ? ctx : context_current());
 }
 
 cu_result cuGraphAddMemsetNode(cu_graph_node *node, cu_graph graph, const cu_graph_node *deps, size_t n,
 			       const struct cu_memset_params *params, cu_context ctx)
 {
 	API(cuGraphAddMemsetNode, NEED_INIT);
-	return add(node, graph, deps, n, CU_NODE_MEMSET, params, ctx);
+	return add(node, graph, deps, n, CU_NODE_MEMSET, params, ctx ? ctx : context_current());
 }
 
 cu_result cuGraphAddHostNode(cu_graph_node *node, cu_graph graph, const cu_graph_node *deps, size_t n,
@@ -264,11 +272,14 @@ static void read_kernel(cu_graph_node node, struct cu_kernel_params *params)
 {
 	const struct work *work = node->work;
 
-	*params = (struct cu_kernel_params) { .func = work->kernel.func,
-					      .kern = work->kernel.kern,
-					      .ctx = work->ctx,
-					      .shared_bytes = work->kernel.launch.shared_bytes,
-					      .params = work->kernel.n_params ? work->kernel.params : NULL };
+	*params = (struct cu_kernel_params) {
+		.func = work->kernel.func ? work->kernel.func : function_in(work->ctx, work->kernel.kern),
+		.kern = work->kernel.kern,
+		.ctx = work->ctx,
+		.shared_bytes = work->kernel.launch.shared_bytes,
+		.params = work->kernel.n_params && !work->kernel.by_extra ? work->kernel.params : NULL,
+		.extra = work->kernel.by_extra ? node->work->kernel.extra : NULL
+	};
 	memcpy(params->grid, work->kernel.launch.grid, sizeof(params->grid));
 	memcpy(params->block, work->kernel.launch.block, sizeof(params->block));
 }

@@ -41,14 +41,13 @@ static bool has_per_thread_form(const char *name)
 	return false;
 }
 
-static cu_result look_up(const char *name, void **fn, int version, uint64_t flags, int *status)
+static cu_result look_up(const char *name, void **fn, int version, uint64_t flags, void **found, int *status)
 {
 	const struct procedure *best = NULL;
 	bool per_thread = flags & CUX_PROC_PER_THREAD, paired;
 
-	if (!name || !fn || flags > 3 || flags == 3 || version < 0)
+	if (!name || !fn || flags > 3 || version > CPU_DRIVER_VERSION)
 		return CU_INVALID_VALUE;
-	*fn = NULL;
 	*status = CUX_PROC_UNKNOWN;
 	/* where a name has per-thread forms, its older versions without one are no answer to who asks for one */
 	paired = per_thread && has_per_thread_form(name);
@@ -66,29 +65,37 @@ static cu_result look_up(const char *name, void **fn, int version, uint64_t flag
 			best = p;
 		*status = CUX_PROC_FOUND;
 	}
-	if (best)
-		*fn = per_thread ? best->per_thread : best->legacy;
+	*found = best ? per_thread ? best->per_thread : best->legacy : NULL;
 	return CU_SUCCESS;
 }
 
+/* Where it finds nothing, what `fn` points to stays as it was; the newer form writes NULL there. */
 cu_result cuGetProcAddress(const char *name, void **fn, int version, uint64_t flags)
 {
+	void *found = NULL;
 	cu_result result;
-	int status = CUX_PROC_UNKNOWN;
+	int status;
 
 	API(cuGetProcAddress, NEED_NOTHING);
-	result = look_up(name, fn, version, flags, &status);
-	return result || status == CUX_PROC_FOUND ? result : CU_NOT_FOUND;
+	result = look_up(name, fn, version, flags, &found, &status);
+	if (!result && !found)
+		result = CU_NOT_FOUND;
+	if (!result)
+		*fn = found;
+	return result;
 }
 
 cu_result cuGetProcAddress_v2(const char *name, void **fn, int version, uint64_t flags, int *status)
 {
+	void *found = NULL;
 	cu_result result;
-	int found = CUX_PROC_UNKNOWN;
+	int found_status = CUX_PROC_UNKNOWN;
 
 	API(cuGetProcAddress_v2, NEED_NOTHING);
-	result = look_up(name, fn, version, flags, &found);
+	result = look_up(name, fn, version, flags, &found, &found_status);
+	if (!result)
+		*fn = found;
 	if (status)
-		*status = found;
+		*status = found_status;
 	return result;
 }

@@ -8,6 +8,8 @@
 
 #include "cpudriver.h"
 
+#define SHARED_UNASKED 49152 /* dynamic shared bytes that a launch may have without cuFuncSetAttribute */
+
 struct lexer {
 	const char *at;
 	const char *word; /* the current token: a word, a string or one character; empty at the end */
@@ -153,7 +155,7 @@ static bool parse_entry(struct lexer *lexer, struct ptx *ptx)
 		return false;
 	ptx->entry = realloc(ptx->entry, (ptx->n_entries + 1) * sizeof(*ptx->entry));
 	entry = &ptx->entry[ptx->n_entries++];
-	*entry = (struct ptx_entry) { .name = strndup(lexer->word, lexer->length) };
+	*entry = (struct ptx_entry) { .name = strndup(lexer->word, lexer->length), .most_shared = SHARED_UNASKED };
 	advance(lexer);
 	if (!accept(lexer, "("))
 		return true; /* no parameters */
@@ -179,9 +181,35 @@ static cu_result parse_header(struct lexer *lexer)
 	return strtol(lexer->word + 3, NULL, 10) > 90 ? CUX_NO_BINARY_FOR_GPU : CU_SUCCESS;
 }
 
+/* Between two statements outside of every body stands a directive, and nothing else. */
+struct statements {
+	unsigned depth;
+	bool between;
+};
+
+static cu_result step(struct lexer *lexer, struct ptx *ptx, struct statements *at)
+{
+	if (at->between && lexer->word[0] != '.' && lexer->word[0] != '@')
+		return CUX_INVALID_PTX;
+	at->between = false;
+	if (accept(lexer, ".entry"))
+		return parse_entry(lexer, ptx) ? CU_SUCCESS : CUX_INVALID_PTX;
+	if (accept(lexer, ".address_size")) { /* the last line of the header */
+		number(lexer);
+		at->between = true;
+		return CU_SUCCESS;
+	}
+	at->depth += is(lexer, "{");
+	at->depth -= is(lexer, "}") && at->depth;
+	at->between = !at->depth && (is(lexer, "}") || is(lexer, ";"));
+	advance(lexer);
+	return CU_SUCCESS;
+}
+
 cu_result ptx_parse(const char *text, struct ptx *ptx)
 {
 	struct lexer lexer = { .at = text };
+	struct statements at = { 0 };
 	cu_result result;
 
 	*ptx = (struct ptx) { 0 };
@@ -191,14 +219,8 @@ cu_result ptx_parse(const char *text, struct ptx *ptx)
 	}
 	advance(&lexer);
 	result = parse_header(&lexer);
-	while (!result && lexer.length) {
-		bool entry = accept(&lexer, ".entry");
-
-		if (entry && !parse_entry(&lexer, ptx))
-			result = CUX_INVALID_PTX;
-		else if (!entry)
-			advance(&lexer);
-	}
+	while (!result && lexer.length)
+		result = step(&lexer, ptx, &at);
 	if (result) {
 		cpu_say("a module image is not PTX that can be loaded (error %d) near: %.40s", result, lexer.word);
 		ptx_free(ptx);

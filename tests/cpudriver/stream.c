@@ -35,6 +35,7 @@ void stream_put(cu_stream stream)
 	if (--stream->refs)
 		return;
 	pthread_cond_destroy(&stream->work);
+	free(stream->edges);
 	free(stream);
 }
 

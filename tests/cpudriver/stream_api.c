@@ -2,6 +2,8 @@
  *
  * stream_api.c: the calls that make, end, wait for and ask about streams.
  */
+#include <stdlib.h>
+
 #include "cpudriver.h"
 
 static cu_result create(cu_stream *stream, unsigned flags, int priority)
@@ -115,20 +117,25 @@ cu_result cuStreamQuery_ptsz(cu_stream stream)
 	return query(stream, true);
 }
 
-/* Questions that the legacy stream cannot answer while a blocking stream captures. */
-static cu_result ask(cu_stream handle, bool per_thread, cu_stream *stream)
+/* Questions that the legacy stream cannot answer while a blocking stream captures; some do not even leave it alone. */
+static cu_result ask_about(cu_stream handle, bool per_thread, cu_stream *stream, bool invalidates)
 {
 	cu_result result = stream_find(handle, per_thread, stream);
 
 	if (!result && (*stream)->role == STREAM_LEGACY)
-		result = capture_implicit((*stream)->ctx, false);
+		result = capture_implicit((*stream)->ctx, invalidates);
 	return result;
+}
+
+static cu_result ask(cu_stream handle, bool per_thread, cu_stream *stream)
+{
+	return ask_about(handle, per_thread, stream, false);
 }
 
 static cu_result get_ctx(cu_stream handle, bool per_thread, cu_context *ctx, cu_green_ctx *green)
 {
 	cu_stream stream;
-	cu_result result = stream_find(handle, per_thread, &stream);
+	cu_result result = ask_about(handle, per_thread, &stream, true);
 
 	if (result)
 		return result;
@@ -214,6 +221,14 @@ static int capture_status(cu_stream stream)
 
 QUESTION(cuStreamIsCapturing, ask, int, capture_status(stream))
 
+/* What the dependencies are bound by; good until the stream records something. NULL where there are none. */
+static const struct cux_edge_data *plain_edges(cu_stream stream)
+{
+	free(stream->edges);
+	stream->edges = stream->captured.n ? cpu_alloc(stream->captured.n * sizeof(*stream->edges)) : NULL;
+	return stream->edges;
+}
+
 struct capture_info {
 	int *status;
 	uint64_t *id;
@@ -242,7 +257,7 @@ static cu_result capture_info(cu_stream handle, bool per_thread, struct capture_
 	if (out.deps)
 		*out.deps = stream->captured.node;
 	if (out.edges)
-		*out.edges = NULL;
+		*out.edges = plain_edges(stream);
 	if (out.n)
 		*out.n = stream->captured.n;
 	return CU_SUCCESS;

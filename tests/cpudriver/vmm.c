@@ -40,6 +40,17 @@ static struct reservation *reservation_of(uint64_t ptr, size_t bytes)
 	return r;
 }
 
+/* To who asks about a pointer, memory extends as far as the addresses that were reserved with it, holes included. */
+void virtual_range(uint64_t address, uint64_t *base, uint64_t *bytes)
+{
+	const struct reservation *r = reservation_of(address, 1);
+
+	if (!r)
+		return;
+	*base = r->base;
+	*bytes = r->bytes;
+}
+
 cu_result cuMemGetAllocationGranularity(size_t *bytes, const struct cux_mem_prop *prop, int option)
 {
 	API(cuMemGetAllocationGranularity, NEED_INIT);
@@ -154,7 +165,8 @@ cu_result cuMemMap(cu_deviceptr ptr, size_t bytes, size_t offset, cux_mem_handle
 	return CU_SUCCESS;
 }
 
-/* Does not wait for what may still use it: that is the caller's part, as on the real driver. */
+/* Does not wait for what may still use it: that is the caller's part, as on the real driver. Where nothing is mapped
+ * there is nothing to do. */
 cu_result cuMemUnmap(cu_deviceptr ptr, size_t bytes)
 {
 	struct memory *memory;
@@ -163,14 +175,15 @@ cu_result cuMemUnmap(cu_deviceptr ptr, size_t bytes)
 	API(cuMemUnmap, NEED_INIT);
 	if (!good_size(bytes) || !reservation_of(ptr, bytes))
 		return CU_INVALID_VALUE;
-	memory = memory_find(ptr);
-	if (!memory || memory->kind != MEMORY_VIRTUAL || memory->base != ptr)
-		return CU_INVALID_VALUE;
-	for (uint64_t at = ptr; at < end && (memory = memory_find(at)); at += GRANULE) {
-		if (memory->base + memory->bytes > end)
+	for (uint64_t at = ptr; at < end; at += GRANULE) {
+		memory = memory_find(at);
+		if (memory && (memory->base < ptr || memory->base + memory->bytes > end))
 			return CU_INVALID_VALUE;
-		at = memory->base + memory->bytes - GRANULE;
-		memory_remove(memory);
+	}
+	for (uint64_t at = ptr; at < end; at += GRANULE) {
+		memory = memory_find(at);
+		if (memory)
+			memory_remove(memory);
 	}
 	if (mmap((void *)(uintptr_t)ptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1,
 		 0) == MAP_FAILED)

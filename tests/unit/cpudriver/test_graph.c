@@ -30,6 +30,16 @@ static cu_graph capture_appends(cu_deviceptr list, const uint32_t *values, size_
 	return graph;
 }
 
+static cu_graph_node append_node(cu_graph to, cu_deviceptr list, uint32_t value, const cu_graph_node *before)
+{
+	void *params[] = { &list, &value };
+	struct cu_kernel_params p = { .func = append, .grid = { 1, 1, 1 }, .block = { 1, 1, 1 }, .params = params };
+	cu_graph_node node;
+
+	OK(cuGraphAddKernelNode_v2(&node, to, before, before != NULL, &p));
+	return node;
+}
+
 static size_t nodes_of(cu_graph graph, cu_graph_node *nodes, size_t room)
 {
 	size_t n = room;
@@ -84,6 +94,22 @@ static void test_replay_equals_eager(void **state)
 	assert_memory_not_equal(eager, start, BYTES);
 }
 
+/* Of the kernel `record`: parameters lie at 0, 8 and 24 of a buffer. */
+static void parameters_of(const struct cu_kernel_params *params, bool by_extra, const unsigned char **at)
+{
+	static const size_t offset[] = { 0, 8, 24 };
+
+	assert_true(by_extra ? params->extra && !params->params : params->params && !params->extra);
+	if (by_extra) {
+		assert_ptr_equal(params->extra[0], CU_EXTRA_BUFFER);
+		assert_ptr_equal(params->extra[2], CU_EXTRA_SIZE);
+		assert_int_equal(*(size_t *)params->extra[3], 32);
+		assert_ptr_equal(params->extra[4], CU_EXTRA_END);
+	}
+	for (int i = 0; i < 3; i++)
+		at[i] = by_extra ? (unsigned char *)params->extra[1] + offset[i] : params->params[i];
+}
+
 /* Bound parameters can be read back: values, structs by value, and what was launched with `extra`. */
 static void test_kernel_params(void **state)
 {
@@ -124,6 +150,7 @@ static void test_kernel_params(void **state)
 	memset(buffer, 0, sizeof(buffer));
 	assert_int_equal(nodes_of(graph, nodes, 2), 2);
 	for (int i = 0; i < 2; i++) {
+		const unsigned char *at[3];
 		uint64_t address;
 
 		OK(cuGraphKernelNodeGetParams_v2(nodes[i], &params));
@@ -131,10 +158,13 @@ static void test_kernel_params(void **state)
 		assert_ptr_equal(params.func, record);
 		assert_null(params.kern);
 		assert_ptr_equal(old.params, params.params);
+		assert_ptr_equal(old.extra, params.extra);
 		assert_int_equal(params.grid[1], i ? 7 : 2);
-		assert_int_equal(*(unsigned char *)params.params[0], 0x5a);
-		assert_int_equal(*((uint16_t *)params.params[1] + 6), 0xddee);
-		memcpy(&address, params.params[2], sizeof(address));
+		/* told in the form in which they were given */
+		parameters_of(&params, i == 1, at);
+		assert_int_equal(*at[0], 0x5a);
+		assert_int_equal(*((const uint16_t *)(const void *)at[1] + 6), 0xddee);
+		memcpy(&address, at[2], sizeof(address));
 		assert_true(address == out);
 	}
 	OK(cuGraphInstantiate_v2(&exec, graph, NULL, NULL, 0));
@@ -144,7 +174,7 @@ static void test_kernel_params(void **state)
 	assert_true(got[4] == 7 && got[5] == 0);
 }
 
-/* A library's kernel stands in `kern`, and in `func` only if it was launched as a function. */
+/* A library's kernel stands in `kern`, and as a function of its context in `func`. */
 static void test_library_kernels(void **state)
 {
 	cu_deviceptr list = device_new(256);
@@ -177,8 +207,11 @@ static void test_library_kernels(void **state)
 	params.kern = kernel;
 	OK(cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
 	OK(cuGraphKernelNodeGetParams_v2(node, &back));
-	assert_null(back.func);
+	assert_ptr_equal(back.func, f);
 	assert_ptr_equal(back.kern, kernel);
+	params.kern = NULL;
+	params.func = (cu_function)kernel; /* a launch takes that, a node does not */
+	assert_int_equal(cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params), CUX_INVALID_HANDLE);
 	OK(cuLibraryUnload(library));
 	assert_int_equal(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, stream, params.params, NULL), CUX_INVALID_HANDLE);
 }
@@ -210,8 +243,9 @@ static void test_update(void **state)
 	OK(cuGraphLaunch(exec, stream));
 	assert_int_equal(cuGraphExecUpdate_v2(exec, longer, &result), CUX_UPDATE_FAILURE);
 	assert_int_equal(result.result, CUX_UPDATE_TOPOLOGY_CHANGED);
+	assert_null(result.error_node);
 	assert_int_equal(cuGraphExecUpdate(exec, longer, &error_node, &code), CUX_UPDATE_FAILURE);
-	assert_int_equal(code, CUX_UPDATE_TOPOLOGY_CHANGED);
+	assert_int_equal(code, CUX_UPDATE_NOT_SUPPORTED); /* of the same graph, in the first form */
 	/* nodes are named by the graph that was instantiated, also after an update */
 	OK(cuGraphKernelNodeGetParams(nodes[1], &params));
 	params.params = values;
@@ -228,6 +262,42 @@ static void test_update(void **state)
 	/* the graph itself was never changed */
 	OK(cuGraphKernelNodeGetParams(nodes[1], &params));
 	assert_int_equal(*(uint32_t *)params.params[1], 2);
+}
+
+/* Which node stands for which is seen from the ends of the two graphs, whatever lies where in their lists. */
+static void test_update_pairs_by_shape(void **state)
+{
+	cu_deviceptr list = device_new(256);
+	cu_graph_node head[2], tail[2], more;
+	struct cu_update_result result;
+	cu_graph graph[2];
+	cu_graph_exec exec;
+
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		OK(cuGraphCreate(&graph[i], 0));
+	OK(cuGraphAddEmptyNode(&head[0], graph[0], NULL, 0));
+	tail[0] = append_node(graph[0], list, 1, &head[0]);
+	tail[1] = append_node(graph[1], list, 2, NULL);
+	OK(cuGraphAddEmptyNode(&head[1], graph[1], NULL, 0));
+	OK(cuGraphAddDependencies(graph[1], &head[1], &tail[1], 1));
+	OK(cuGraphInstantiateWithFlags(&exec, graph[0], 0));
+	OK(cuGraphExecUpdate_v2(exec, graph[1], &result));
+	OK(cuGraphLaunch(exec, stream));
+	OK(cuGraphNodeSetEnabled(exec, tail[0], 0));
+	OK(cuGraphLaunch(exec, stream));
+	expect_list(list, (uint32_t[]) { 2 }, 1);
+	/* the same number of nodes and one end more */
+	OK(cuGraphRemoveDependencies(graph[1], &head[1], &tail[1], 1));
+	assert_int_equal(cuGraphExecUpdate_v2(exec, graph[1], &result), CUX_UPDATE_FAILURE);
+	assert_int_equal(result.result, CUX_UPDATE_TOPOLOGY_CHANGED);
+	assert_ptr_equal(result.error_node, head[1]);
+	/* the same shape and another type */
+	OK(cuGraphDestroyNode(tail[1]));
+	OK(cuGraphAddEmptyNode(&more, graph[1], &head[1], 1));
+	assert_int_equal(cuGraphExecUpdate_v2(exec, graph[1], &result), CUX_UPDATE_FAILURE);
+	assert_int_equal(result.result, CUX_UPDATE_TYPE_CHANGED);
+	assert_ptr_equal(result.error_node, more);
 }
 
 /* Setting parameters of a graph's node changes later instantiations, not earlier ones. */
@@ -305,6 +375,8 @@ static void test_copy_nodes(void **state)
 	OK(cuGraphLaunch(exec, stream));
 	device_read(got, b, sizeof(got));
 	assert_int_equal(got[3], 9);
+	set.height = 2;
+	assert_int_equal(cuGraphExecMemsetNodeSetParams(exec, cloned, &set, context), CU_INVALID_VALUE);
 }
 
 /* Order is by edges, not by creation; a cycle cannot be instantiated. */
@@ -359,6 +431,7 @@ static void test_child_graph(void **state)
 	cu_graph other = capture_appends(list, (uint32_t[]) { 3, 4 }, 2);
 	cu_graph longer = capture_appends(list, (uint32_t[]) { 3, 4, 5 }, 3);
 	cu_graph graph, inside;
+	unsigned enabled = 9;
 	cu_graph_node node, empty, first;
 	cu_graph_exec exec;
 
@@ -372,10 +445,17 @@ static void test_child_graph(void **state)
 	assert_int_equal(cuGraphDestroy(inside), CU_INVALID_VALUE);
 	OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
 	OK(cuGraphLaunch(exec, stream));
-	assert_int_equal(cuGraphExecChildGraphNodeSetParams(exec, node, longer), CU_INVALID_VALUE);
+	assert_int_equal(cuGraphExecChildGraphNodeSetParams(exec, node, longer), CUX_UPDATE_FAILURE);
 	OK(cuGraphExecChildGraphNodeSetParams(exec, node, other));
 	OK(cuGraphLaunch(exec, stream));
-	expect_list(list, (uint32_t[]) { 1, 2, 3, 4 }, 4);
+	/* a node of the child is one of the whole, under the name that it has in the graph of the node */
+	OK(cuGraphNodeSetEnabled(exec, first, 0));
+	OK(cuGraphLaunch(exec, stream));
+	OK(cuGraphExecUpdate_v2(exec, graph, NULL));
+	OK(cuGraphNodeGetEnabled(exec, first, &enabled));
+	assert_int_equal(enabled, 0);
+	OK(cuGraphLaunch(exec, stream));
+	expect_list(list, (uint32_t[]) { 1, 2, 3, 4, 4, 2 }, 6);
 	OK(cuGraphDestroy(graph));
 	assert_int_equal(cuGraphNodeGetType(node, &(int) { 0 }), CU_INVALID_VALUE);
 }
@@ -445,6 +525,7 @@ int main(void)
 		cmocka_unit_test(test_kernel_params),
 		cmocka_unit_test(test_library_kernels),
 		cmocka_unit_test(test_update),
+		cmocka_unit_test(test_update_pairs_by_shape),
 		cmocka_unit_test(test_set_params_of_graph),
 		cmocka_unit_test(test_copy_nodes),
 		cmocka_unit_test(test_edges),

@@ -170,6 +170,57 @@ static cu_result call_library_load(void)
 	return result ? result : cuFuncLoad(f);
 }
 
+static cu_module spare_module;
+static cu_library spare_library;
+static cu_graph empty;
+static cu_graph_exec spare_exec;
+
+static cu_result call_module_unload(void)
+{
+	return cuModuleUnload(spare_module);
+}
+
+static cu_result call_library_unload(void)
+{
+	return cuLibraryUnload(spare_library);
+}
+
+static cu_result call_instantiate(void)
+{
+	cu_graph_exec exec;
+
+	return cuGraphInstantiateWithFlags(&exec, empty, 0);
+}
+
+static cu_result call_exec_destroy(void)
+{
+	return cuGraphExecDestroy(spare_exec);
+}
+
+static cu_result call_free_nothing(void)
+{
+	return cuMemFree_v2(0);
+}
+
+static cu_result call_free_async(void)
+{
+	return cuMemFreeAsync(0, other);
+}
+
+static cu_result call_get_ctx_legacy(void)
+{
+	cu_context ctx;
+
+	return cuStreamGetCtx(NULL, &ctx);
+}
+
+static void make_spares(void)
+{
+	OK(cuModuleLoadData(&spare_module, kernels_ptx));
+	OK(cuLibraryLoadData(&spare_library, kernels_ptx, NULL, NULL, 0, NULL, NULL, 0));
+	OK(cuGraphInstantiateWithFlags(&spare_exec, empty, 0));
+}
+
 static cu_result call_ctx_synchronize(void)
 {
 	return cuCtxSynchronize();
@@ -225,6 +276,13 @@ static const struct row {
 	{ "cuStreamSynchronize", call_stream_synchronize, { REFUSED, FINE, FINE, FINE } },
 	{ "cuModuleLoadData", call_module_load, { SILENT, FINE, FINE, FINE } },
 	{ "cuLibraryLoadData, cuFuncLoad", call_library_load, { SILENT, FINE, FINE, FINE } },
+	{ "cuStreamGetCtx, legacy", call_get_ctx_legacy, { FINE, FINE, FINE, { CU_CAPTURE_IMPLICIT, false } } },
+	{ "cuMemFree of nothing", call_free_nothing, { REFUSED, FINE, FINE, FINE } },
+	{ "cuMemFreeAsync of nothing", call_free_async, { REFUSED, FINE, FINE, FINE } },
+	{ "cuModuleUnload", call_module_unload, { REFUSED, FINE, FINE, FINE } },
+	{ "cuLibraryUnload", call_library_unload, { REFUSED, FINE, FINE, FINE } },
+	{ "cuGraphInstantiate", call_instantiate, { REFUSED, FINE, FINE, FINE } },
+	{ "cuGraphExecDestroy", call_exec_destroy, { REFUSED, FINE, FINE, FINE } },
 	{ "cuCtxSynchronize", call_ctx_synchronize, { REFUSED, REFUSED, REFUSED, REFUSED } },
 };
 
@@ -254,6 +312,7 @@ static void check_cell(const struct row *row, enum column column)
 	cu_graph graph;
 	cu_result end;
 
+	make_spares();
 	OK(cuStreamCreate(&capturing, column == BLOCKING_RELAXED ? 0 : CU_STREAM_NON_BLOCKING));
 	OK(cuStreamBeginCapture_v2(capturing, column == LOCAL ? CU_MODE_THREAD_LOCAL : CU_MODE_GLOBAL));
 	launch_append(capturing, list, 7);
@@ -336,7 +395,7 @@ static void test_forbidden_on_the_stream(void **state)
 	OK(cuStreamIsCapturing(capturing, &status));
 	assert_int_equal(status, CU_CAPTURE_BROKEN);
 	assert_int_equal(launch_on(capturing), CU_CAPTURE_INVALIDATED);
-	assert_int_equal(cuStreamQuery(capturing), CU_CAPTURE_INVALIDATED);
+	assert_int_equal(cuStreamQuery(capturing), CU_CAPTURE_UNSUPPORTED);
 	end(CU_CAPTURE_INVALIDATED);
 	begin(CU_STREAM_NON_BLOCKING, CU_MODE_RELAXED);
 	assert_int_equal(cuStreamQuery(capturing), CU_CAPTURE_UNSUPPORTED);
@@ -357,6 +416,10 @@ static void test_graph_launch_in_capture(void **state)
 	OK(cuGraphLaunch(exec, other));
 	OK(cuGraphExecDestroy(exec));
 	OK(cuGraphDestroy(graph));
+	/* a launch that is refused for its arguments costs the capture too */
+	begin(CU_STREAM_NON_BLOCKING, CU_MODE_RELAXED);
+	assert_int_equal(cuLaunchKernel(append, 0, 1, 1, 1, 1, 1, 0, capturing, NULL, NULL), CU_INVALID_VALUE);
+	end(CU_CAPTURE_INVALIDATED);
 }
 
 static void end_elsewhere(void *argument)
@@ -379,7 +442,7 @@ static void test_begin_and_end(void **state)
 	assert_int_equal(cuStreamBeginCapture_v2(capturing, CU_MODE_GLOBAL), CUX_ILLEGAL_STATE);
 	elsewhere(end_elsewhere, &answer);
 	assert_int_equal(answer, CUX_CAPTURE_WRONG_THREAD);
-	end(CU_SUCCESS);
+	end(CUX_ILLEGAL_STATE); /* it is over all the same */
 	begin(CU_STREAM_NON_BLOCKING, CU_MODE_RELAXED);
 	elsewhere(end_elsewhere, &answer);
 	OK(answer);
@@ -405,9 +468,19 @@ static void test_fork_and_join(void **state)
 	OK(cuEventRecord(forked, capturing));
 	OK(cuStreamWaitEvent(side, forked, 0));
 	launch_append(side, list, 8);
-	assert_int_equal(cuEventQuery(forked), CUX_CAPTURED_EVENT);
 	assert_int_equal(cuStreamEndCapture(capturing, &graph), CUX_CAPTURE_UNJOINED);
 	OK(cuStreamDestroy_v2(capturing));
+	assert_int_equal(cuEventQuery(forked), CU_INVALID_VALUE);
+	assert_int_equal(cuStreamWaitEvent(side, forked, 0), CU_INVALID_VALUE);
+
+	/* who asks about an event that is being captured loses the capture */
+	begin(CU_STREAM_NON_BLOCKING, CU_MODE_RELAXED);
+	OK(cuEventRecord(forked, capturing));
+	assert_int_equal(cuEventQuery(forked), CUX_CAPTURED_EVENT);
+	assert_int_equal(cuEventSynchronize(forked), CU_INVALID_VALUE);
+	end(CU_CAPTURE_INVALIDATED);
+	assert_int_equal(cuEventRecordWithFlags(outside, other, CUX_EVENT_EXTERNAL), CUX_ILLEGAL_STATE);
+	assert_int_equal(cuStreamWaitEvent(other, outside, CUX_EVENT_EXTERNAL), CUX_ILLEGAL_STATE);
 
 	begin(CU_STREAM_NON_BLOCKING, CU_MODE_RELAXED);
 	OK(cuEventRecord(forked, capturing));
@@ -468,6 +541,7 @@ static int setup(void **state)
 	OK(cuEventCreate(&event, 0));
 	OK(cuEventRecord(event, other));
 	list = device_new(65536);
+	OK(cuGraphCreate(&empty, 0));
 	return 0;
 }
 

@@ -360,7 +360,7 @@ static void test_programmatic_launch(void **state)
 	assert_int_equal(data[0].type, 1);
 	OK(cuGraphDestroy(captured));
 	a = (struct cux_launch_attribute) { .id = CUX_ATTR_CLUSTER, .value = { .cluster = { 2, 1, 1 } } };
-	assert_int_equal(cuLaunchKernelEx(&config, append, params, NULL), CU_INVALID_VALUE);
+	assert_int_equal(cuLaunchKernelEx(&config, append, params, NULL), CUX_INVALID_CLUSTER_SIZE);
 	a = (struct cux_launch_attribute) { .id = CUX_ATTR_COMPLETION_EVENT };
 	assert_int_equal(cuLaunchKernelEx(&config, append, params, NULL), CU_NOT_SUPPORTED);
 	a = (struct cux_launch_attribute) { .id = CUX_ATTR_PRIORITY };

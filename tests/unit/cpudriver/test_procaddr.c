@@ -81,6 +81,8 @@ static void test_answers(void **state)
 	}
 	assert_int_equal(cuGetProcAddress_v2("cuInit", NULL, 13000, 0, NULL), CU_INVALID_VALUE);
 	OK(cuGetProcAddress_v2("cuInit", &(void *) { 0 }, 13000, 0, NULL));
+	/* newer than the driver */
+	assert_int_equal(cuGetProcAddress_v2("cuInit", &(void *) { 0 }, 13010, 0, NULL), CU_INVALID_VALUE);
 }
 
 /* What is not implemented exists, and refuses. */
@@ -111,6 +113,7 @@ static void test_modules(void **state)
 	assert_int_equal(load("\177ELF\2\1\1"), CUX_NO_BINARY_FOR_GPU);
 	assert_int_equal(load(".version 7.0\n"), CUX_INVALID_PTX);
 	assert_int_equal(load(".version 7.0 .target sm_120 .address_size 64"), CUX_NO_BINARY_FOR_GPU);
+	assert_int_equal(load(".version 7.0 .target sm_70 .address_size 64 nonsense"), CUX_INVALID_PTX);
 	assert_int_equal(load(".version 99.0 .target sm_70"), 222);
 	assert_int_equal(load(".version 7.0 .target sm_70 .visible .entry k(.param .u65 a) {}"), CUX_INVALID_PTX);
 	assert_int_equal(load(".version 7.0 .target sm_70 .visible .entry k(.param .u64 a"), CUX_INVALID_PTX);
@@ -127,17 +130,30 @@ static void test_bad_launches(void **state)
 {
 	cu_deviceptr list = device_new(64);
 	void *params[] = { &list, &(uint32_t) { 1 } };
-	void *extra[] = { CU_EXTRA_BUFFER, &list, CU_EXTRA_SIZE, &(size_t) { 8 }, CU_EXTRA_END };
+	uint64_t buffer[2] = { list, 0 };
+	size_t bytes = 16;
+	void *extra[] = { CU_EXTRA_BUFFER, buffer, CU_EXTRA_SIZE, &bytes, CU_EXTRA_END };
+	struct cux_launch_attribute cluster = { .id = CUX_ATTR_CLUSTER, .value = { .cluster = { 3, 1, 1 } } };
 	struct cux_launch_config config = { { 1, 1, 1 }, { 1, 1, 1 }, 0, NULL, NULL, 0 };
 
 	(void)state;
 	assert_int_equal(cuLaunchKernel(append, 0, 1, 1, 1, 1, 1, 0, NULL, params, NULL), CU_INVALID_VALUE);
 	assert_int_equal(cuLaunchKernel(append, 1, 1, 1, 1025, 1, 1, 0, NULL, params, NULL), CU_INVALID_VALUE);
 	assert_int_equal(cuLaunchKernel(append, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CU_INVALID_VALUE);
-	assert_int_equal(cuLaunchKernel(append, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, extra), CU_INVALID_VALUE);
+	assert_int_equal(cuLaunchKernel(append, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, extra), CUX_LAUNCH_OUT_OF_RESOURCES);
+	bytes = 8; /* what is missing of the parameters is not missed */
+	OK(cuLaunchKernel(append, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, extra));
+	/* much shared memory is for who asked for it */
+	assert_int_equal(cuLaunchKernel(append, 1, 1, 1, 1, 1, 1, 65536, NULL, params, NULL), CU_INVALID_VALUE);
+	OK(cuFuncSetAttribute(append, 8, 65536));
+	OK(cuLaunchKernel(append, 1, 1, 1, 1, 1, 1, 65536, NULL, params, NULL));
+	assert_int_equal(cuFuncSetAttribute(append, 8, 1 << 20), CU_INVALID_VALUE);
 	assert_int_equal(cuLaunchKernel((cu_function)params, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL),
 			 CUX_INVALID_HANDLE);
 	OK(cuLaunchKernelEx(&config, append, params, NULL));
+	config.attributes = &cluster;
+	config.n_attributes = 1;
+	assert_int_equal(cuLaunchKernelEx(&config, append, params, NULL), CUX_INVALID_CLUSTER_SIZE);
 	OK(cuCtxSynchronize());
 }
 

@@ -286,6 +286,7 @@ static void test_stream_ordered_memory(void **state)
 {
 	uint32_t *flag = new_flag();
 	cu_deviceptr list;
+	cu_context ctx;
 	cu_stream stream;
 
 	(void)state;
@@ -294,6 +295,8 @@ static void test_stream_ordered_memory(void **state)
 	OK(cuMemsetD8Async(list, 0, 64, stream));
 	launch_hold(stream, flag);
 	launch_append(stream, list, 1);
+	OK(cuPointerGetAttribute(&ctx, 1, list));
+	assert_null(ctx); /* memory of a pool belongs to the device */
 	OK(cuMemFreeAsync(list, stream));
 	set_flag(flag);
 	OK(cuStreamSynchronize(stream));
@@ -306,7 +309,8 @@ static void test_virtual_memory(void **state)
 	struct cux_mem_access access = { { 1, 0 }, 3 };
 	cu_deviceptr space;
 	cux_mem_handle handle;
-	size_t granule;
+	cu_deviceptr start;
+	size_t granule, bytes;
 
 	(void)state;
 	OK(cuMemGetAllocationGranularity(&granule, &prop, 0));
@@ -324,9 +328,15 @@ static void test_virtual_memory(void **state)
 	OK(cuMemMap(space + granule, granule, 0, handle, 0));
 	OK(cuMemSetAccess(space + granule, granule, &access, 1));
 	assert_int_equal(*(volatile unsigned char *)(uintptr_t)(space + granule + 5), 1);
+	/* the range that is told is the one that was reserved */
+	OK(cuPointerGetAttribute(&start, 11, space + granule));
+	OK(cuPointerGetAttribute(&bytes, 12, space + granule));
+	assert_true(start == space && bytes == 2 * granule);
+	assert_int_equal(cuPointerGetAttribute(&start, 11, space), CU_INVALID_VALUE);
 	OK(cuMemRelease(handle));
 	OK(cuMemUnmap(space + granule, granule));
-	assert_int_equal(cuMemUnmap(space + granule, granule), CU_INVALID_VALUE);
+	OK(cuMemUnmap(space + granule, granule)); /* nothing is there any more */
+	assert_int_equal(cuMemUnmap(space, granule / 2), CU_INVALID_VALUE);
 	OK(cuMemAddressFree(space, 2 * granule));
 }
 
@@ -376,7 +386,13 @@ static void test_primary_context(void **state)
 	OK(cuDevicePrimaryCtxRelease_v2(0));
 	OK(cuStreamQuery(stream));
 	OK(cuDevicePrimaryCtxReset_v2(0));
+	OK(cuDevicePrimaryCtxGetState(0, &flags, &active));
+	assert_int_equal(active, 0);
+	assert_int_equal(cuStreamQuery(stream), CUX_CONTEXT_IS_DESTROYED);
+	OK(cuDevicePrimaryCtxRetain(&again, 0));
+	assert_ptr_equal(primary, again);
 	assert_int_equal(cuStreamQuery(stream), CUX_INVALID_HANDLE);
+	OK(cuDevicePrimaryCtxRelease_v2(0));
 	OK(cuDevicePrimaryCtxRelease_v2(0));
 	OK(cuDevicePrimaryCtxGetState(0, &flags, &active));
 	assert_int_equal(active, 0);
