@@ -180,7 +180,8 @@ static void after_begin(cu_stream stream, bool ptsz, cu_result result)
 	errno = saved;
 }
 
-/* An end that fails has ended the capture all the same if it was invalid, and has not if the wrong thread asked. */
+/* An end that fails has ended the capture all the same if it was invalid, and with driver 580 also if the wrong thread
+ * asked: that is the driver's to say. Where it cannot, the wrong thread has ended nothing, which is the high side. */
 static bool still_capturing(cu_stream handle, cu_result result)
 {
 	const struct shim_driver *driver = shim_driver();
