@@ -122,8 +122,11 @@ static void row(struct csv *csv, const struct log_event *e, const struct measure
 	fprintf(f, ",%" PRId64 ",%" PRId64 ",", e->claimed_len, e->key_len);
 	if (e->key)
 		fprintf(f, "0x%016" PRIx64, e->key);
-	fprintf(f, ",%" PRId64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%s,", e->src, e->step, e->launches,
-		e->pool_launches, outcome < CTR_OUTCOME_COUNT ? ctr_outcome_label(outcome) : "in_flight");
+	fputc(',', f);
+	if (e->src != LOG_NO_SLOT)
+		fprintf(f, "%" PRId64, e->src);
+	fprintf(f, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%s,", e->step, e->launches, e->pool_launches,
+		outcome < CTR_OUTCOME_COUNT ? ctr_outcome_label(outcome) : "in_flight");
 	measures(f, m && outcome == CTR_COMMITTED ? m : NULL);
 	text(f, csv->run->path);
 	fputc(',', f);

@@ -88,7 +88,7 @@ static const struct field fields[] = {
 	F(EVENT, log_event, claimed_len, I64),
 	F(EVENT, log_event, key_len, I64),
 	F(EVENT, log_event, key, HEX),
-	F(EVENT, log_event, src, I64),
+	F(EVENT, log_event, src, SLOT),
 	F(EVENT, log_event, stream, HEX),
 	F(EVENT, log_event, context, HEX),
 	F(EVENT, log_event, step, U64),

@@ -43,16 +43,21 @@ static enum ctr_outcome check_slot(const struct probe_pool *p, int64_t slot)
 	return slot < p->first_slot || slot - p->first_slot >= p->n_slots ? CTR_ERROR_SLOT : CTR_COMMITTED;
 }
 
-static bool slot_ptr_sound(const struct attempt *a)
+static bool id_ptr_sound(const struct probe_pool *pool, uint64_t at, uint32_t bytes)
 {
-	const struct slotprobe_claim *c = a->claim;
-
-	if (a->pool->device < 0 || (c->slot_ptr_bytes != 4 && c->slot_ptr_bytes != 8))
+	if (pool->device < 0 || (bytes != 4 && bytes != 8))
 		return false;
-	return c->slot_ptr % c->slot_ptr_bytes == 0; /* a misaligned load would fault */
+	return at % bytes == 0; /* a misaligned load would fault */
 }
 
-/* Callers that were built before the field existed do not have it. */
+/* Callers that were built before a field existed do not have it. */
+static uint64_t src_ptr_of(const struct slotprobe_claim *c)
+{
+	const size_t reach = offsetof(struct slotprobe_claim, src_ptr_bytes) + sizeof c->src_ptr_bytes;
+
+	return c->size >= reach ? c->src_ptr : 0;
+}
+
 static uint64_t state_of(const struct slotprobe_claim *c)
 {
 	return c->size >= offsetof(struct slotprobe_claim, state) + sizeof c->state ? c->state : 0;
@@ -88,11 +93,20 @@ static void fill_event(struct attempt *a, enum log_event_kind kind, int64_t src)
 	e->claimed_len = c->claimed_len;
 	e->key_len = c->key_len;
 	e->key = key_of(c);
-	e->src = src;
+	e->src = kind == LOG_EV_COPY && src_ptr_of(c) ? LOG_NO_SLOT : src;
 	e->stream = c->stream;
 	e->step = __atomic_load_n(&probe_counts.steps, __ATOMIC_RELAXED);
 	e->launches = __atomic_load_n(&probe_counts.launches, __ATOMIC_RELAXED);
 	e->tid = record_tid();
+}
+
+static enum ctr_outcome check_source(const struct attempt *a)
+{
+	const struct slotprobe_claim *c = a->claim;
+
+	if (src_ptr_of(c))
+		return id_ptr_sound(a->pool, c->src_ptr, c->src_ptr_bytes) ? CTR_COMMITTED : CTR_ERROR_ARGUMENT;
+	return check_slot(a->pool, a->event.src) == CTR_COMMITTED ? CTR_COMMITTED : CTR_ERROR_SLOT;
 }
 
 static enum ctr_outcome check_claim(struct attempt *a)
@@ -107,13 +121,13 @@ static enum ctr_outcome check_claim(struct attempt *a)
 	if (c->flags || !state_sound(a))
 		return CTR_ERROR_ARGUMENT;
 	if (c->slot_ptr)
-		outcome = slot_ptr_sound(a) ? CTR_COMMITTED : CTR_ERROR_ARGUMENT;
+		outcome = id_ptr_sound(a->pool, c->slot_ptr, c->slot_ptr_bytes) ? CTR_COMMITTED : CTR_ERROR_ARGUMENT;
 	else
 		outcome = check_slot(a->pool, c->slot);
 	if (outcome != CTR_COMMITTED)
 		return outcome;
-	if (a->event.kind == LOG_EV_COPY && check_slot(a->pool, a->event.src) != CTR_COMMITTED)
-		return CTR_ERROR_SLOT;
+	if (a->event.kind == LOG_EV_COPY)
+		return check_source(a);
 	if (a->event.kind == LOG_EV_DISCARD && a->event.src <= 0)
 		return CTR_ERROR_ARGUMENT;
 	return CTR_COMMITTED;
@@ -130,7 +144,11 @@ static enum ctr_outcome check_recording(void)
 
 static enum ctr_outcome fire_source(struct attempt *a, struct probe_stay *stay)
 {
-	const struct probe_aim aim = { .slot = a->event.src, .role = LOG_ROLE_SOURCE };
+	const uint64_t at = src_ptr_of(a->claim);
+	const struct probe_aim aim = { .slot = a->event.src,
+				       .slot_ptr = at,
+				       .slot_ptr_bytes = at ? a->claim->src_ptr_bytes : 0,
+				       .role = LOG_ROLE_SOURCE };
 	enum ctr_outcome outcome;
 
 	if (a->event.kind != LOG_EV_COPY)

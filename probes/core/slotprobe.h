@@ -71,14 +71,17 @@ struct slotprobe_claim {
 	int64_t claimed_len;     /* tokens that the state is said to stand for */
 	uint64_t key;            /* identity of the request or prefix; 0 without key_text: none */
 	const char *key_text;    /* wins over key; hashed, unless the run keeps keys */
-	uint64_t stream; /* CUstream: the one that every writer of the pool uses; 0 and 1 legacy, 2 per-thread */
-	uint32_t flags;  /* 0 */
-	int64_t key_len; /* tokens that the key stands for; <= 0: unknown */
-	uint64_t state;  /* floating pool: address of the state, read before the call returns; read when `size` reaches
+	uint64_t stream;  /* CUstream: the one that every writer of the pool uses; 0 and 1 legacy, 2 per-thread */
+	uint32_t flags;   /* 0 */
+	int64_t key_len;  /* tokens that the key stands for; <= 0: unknown */
+	uint64_t state;   /* floating pool: address of the state, read before the call returns; read when `size` reaches
 			    this far */
+	uint64_t src_ptr; /* copy: != 0: device address of the source slot's id, in place of the argument; read like
+			     slot_ptr, when `size` reaches src_ptr_bytes */
+	uint32_t src_ptr_bytes; /* 4 or 8 */
 };
 
-/* Slot events. The source of SLOTPROBE_COPY is a slot; of SLOTPROBE_DISCARD the donation id that was not taken. */
+/* Slot events. The source of SLOTPROBE_COPY is a slot, unless the claim says where its id lies; of SLOTPROBE_DISCARD the donation id that was not taken. */
 enum { SLOTPROBE_ALLOC = 1, SLOTPROBE_CLEAR, SLOTPROBE_COPY, SLOTPROBE_DISCARD, SLOTPROBE_FREE };
 
 enum {

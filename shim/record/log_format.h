@@ -160,7 +160,7 @@ struct log_event {
 	uint64_t slot_ptr;
 	int64_t claimed_len, key_len; /* key_len <= 0: unknown */
 	uint64_t key;                 /* 0: none */
-	int64_t src;                  /* copy: source slot; discard: donation id; else -1 */
+	int64_t src; /* copy: source slot (LOG_NO_SLOT: on the device); discard: donation id; else -1 */
 	uint64_t stream;
 	uint64_t context;
 	uint64_t step; /* number of steps reported before, 0: none yet */

@@ -73,6 +73,18 @@ said["e"] = slotprobe.restore(pool, id_at(3), 1, stream=stream), slotprobe.slot(
     assert lab.probes(run)["core.donate"]["filtered"] == 1
 
 
+def test_the_source_of_a_copy_on_the_device(lab):
+    """Is read by the kernel, like the slot."""
+    run, said = lab.record(POOL + """
+device.write(a + 3 * 32, struct.pack("<f", 6.5))  # slot 3, layer 0
+said["r"] = [slotprobe.slot(slotprobe.COPY, pool, id_at(1), id_at(3), stream), slotprobe.slot(slotprobe.COPY, pool, 1, id_at(2, "int32"), stream)]
+""")
+    assert said["r"] == [0, 0]
+    sources = [r for r in lab.exported(run, "fingerprint") if r["role"] == "source"]
+    assert [(r["slot"], r["planes"][0]["absmax"]) for r in sources] == [(3, 6.5), (2, 0)]
+    assert all(e["src"] is None for e in lab.exported(run, "event"))
+
+
 def test_wrong_arguments(lab):
     """TypeError and ValueError for the wrong kind; a negative errno, counted, for values that make no sense."""
     run, said = lab.record(POOL + """
@@ -89,7 +101,7 @@ said["kind"] = [refused(d, pool, "1", 1), refused(d, pool, 1.0, 1), refused(d, p
                 refused(d, None, 1, 1), refused(d, pool, 1, 1, 1.5), refused(d, pool, 1, 1, stream="s"),
                 refused(d, pool, Torch(a, (1,), "float32"), 1), refused(d, pool, Torch(a, (2,), "int64"), 1),
                 refused(d, pool, Broken(a, (1,), "int64"), 1), refused(d, pool, 1, 1, id_at(1)),
-                refused(slotprobe.slot, slotprobe.COPY, pool, 1, id_at(1)), refused(slotprobe.slot, "x", pool, 1), refused(slotprobe.step, 5, 1),
+                refused(slotprobe.slot, slotprobe.DISCARD, pool, 1, id_at(1)), refused(slotprobe.slot, "x", pool, 1), refused(slotprobe.step, 5, 1),
                 refused(slotprobe.step, "n", "v"), refused(slotprobe.step, "n", id_at(1)), refused(slotprobe.rank, 1, 0, 1),
                 refused(slotprobe.region, "r", 5), refused(slotprobe.region, "r", Torch(a, (4,), "int64", strides=(2,))), refused(slotprobe.point, 7),
                 refused(slotprobe.hit, "x"), refused(slotprobe.tap, "t", 5), refused(slotprobe.pool_remove, "x"), refused(d, pool, 1, 1, stream=1.5)]

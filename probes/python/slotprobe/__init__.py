@@ -16,7 +16,7 @@ import sys
 from . import _abi, _invariance
 from ._abi import (ALLOC, BF16, CLEAR, COPY, DISCARD, F8E4M3, F8E5M2, F16, F32, F64, FREE, HIT_COMMITTED, HIT_ERROR, HIT_FILTERED, I8, I32,
                    MODE_EAGER, MODE_GRAPH, MODE_SEEN, RAW)
-from ._claim import MASK, POOLS, framework_of, pack, stream_of
+from ._claim import MASK, POOLS, framework_of, pack, slot_of, stream_of
 from ._layout import Layout, flat
 from ._stream import current
 from ._tensor import host_int, whole
@@ -120,15 +120,20 @@ def restore(pool, slot, claimed_len, key=0, key_len=-1, stream=None):
 def slot(event, pool, slot, src=-1, stream=None):
     """ALLOC, CLEAR, COPY, DISCARD or FREE of a slot; returns 0.
 
-    src, an int: of COPY the source slot (call it after the copy was enqueued), of DISCARD the id of the donation that was not taken.
-    slot and stream as in donate.
+    src: of COPY the source slot, an int or a tensor like slot (call it after the copy was enqueued); of DISCARD the id of the donation
+    that was not taken, an int. slot and stream as in donate.
     """
     call = _CALLS.slot
     if call is None:
         return _INERT
+    src_at = src_width = 0
     if type(event) is not int or type(src) is not int:
-        event, src = host_int(event, "event"), host_int(src, "src")
-    claim, _kept = pack(pool, slot, 0, 0, -1, stream)
+        event = host_int(event, "event")
+        if event == COPY:
+            src, src_at, src_width = slot_of(src, stream, pool)
+        else:
+            src = host_int(src, "src")
+    claim, _kept = pack(pool, slot, 0, 0, -1, stream, src_at, src_width)
     if not 0 <= event <= FREE or not _fits(64, src):
         event, src = event if 0 <= event <= FREE else 0, -1
     return call(event, claim, src)

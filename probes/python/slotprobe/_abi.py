@@ -36,7 +36,7 @@ class Claim(ctypes.Structure):
     _fields_ = [("size", ctypes.c_uint32), ("pool", ctypes.c_int32), ("slot", ctypes.c_int64), ("slot_ptr", ctypes.c_uint64),
                 ("slot_ptr_bytes", ctypes.c_uint32), ("claimed_len", ctypes.c_int64), ("key", ctypes.c_uint64),
                 ("key_text", ctypes.c_char_p), ("stream", ctypes.c_uint64), ("flags", ctypes.c_uint32), ("key_len", ctypes.c_int64),
-                ("state", ctypes.c_uint64)]
+                ("state", ctypes.c_uint64), ("src_ptr", ctypes.c_uint64), ("src_ptr_bytes", ctypes.c_uint32)]
 
 
 class Step(ctypes.Structure):
@@ -48,7 +48,7 @@ class Step(ctypes.Structure):
 # Claims and steps are packed into bytes of their own, one call each: as fast as filling a structure that a thread keeps, and no signal
 # handler, finalizer or other thread can come between the filling and the call. "@": aligned as the C compiler does; the 0 at the
 # end pads to the structure's size.
-CLAIM = struct.Struct("@IiqQIqQPQIqQ0q")
+CLAIM = struct.Struct("@IiqQIqQPQIqQQI0q")
 STEP = struct.Struct("@IPQiiI0q")
 
 

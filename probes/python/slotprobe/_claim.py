@@ -14,7 +14,7 @@ SIZE = _abi.CLAIM.size
 WIDTHS = {}  # bytes of the integer dtypes met so far, 0 for what is no slot id
 POOLS = {}  # pool id -> (device, framework) as this process registered it
 UNKNOWN_POOL = (None, None)
-WRONG = _abi.CLAIM.pack(SIZE, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)  # counted as an error of argument, -EINVAL
+WRONG = _abi.CLAIM.pack(SIZE, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)  # counted as an error of argument, -EINVAL
 
 
 def key_of(key):
@@ -83,7 +83,7 @@ def stream_of(stream, pool):
     return _stream.current(*POOLS.get(pool, UNKNOWN_POOL))
 
 
-def pack(pool, slot, claimed_len, key, key_len, stream):
+def pack(pool, slot, claimed_len, key, key_len, stream, src_at=0, src_width=0):
     """(struct slotprobe_claim, what it points to: to be kept until the call returned). TypeError, ValueError: an argument of the wrong
     kind; numbers that fit no claim give one that is refused, so that the attempt is counted."""
     text, at, width, text_at = None, 0, 0, 0
@@ -105,7 +105,7 @@ def pack(pool, slot, claimed_len, key, key_len, stream):
         except Exception:  # the framework cannot say which: a measurement on another stream would mislead
             return WRONG, None
     try:
-        return _abi.CLAIM.pack(SIZE, pool, slot, at, width, claimed_len, key, text_at, stream, 0, key_len, 0), text
+        return _abi.CLAIM.pack(SIZE, pool, slot, at, width, claimed_len, key, text_at, stream, 0, key_len, 0, src_at, src_width), text
     except struct.error:
         return WRONG, None
 

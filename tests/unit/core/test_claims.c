@@ -144,6 +144,46 @@ static void copy_measures_both_and_counts_once(void **state)
 	assert_clean();
 }
 
+static void copy_of_a_source_on_the_device(void **state)
+{
+	static int64_t from __attribute__((aligned(8)));
+	static int32_t narrow[2];
+	int pool = toy_add(0);
+	struct slotprobe_claim c = toy_claim(pool, 6);
+
+	(void)state;
+	fake_gpu.hold = true;
+	c.src_ptr = (uintptr_t)&from;
+	c.src_ptr_bytes = 8;
+	assert_int_equal(slotprobe_slot(SLOTPROBE_COPY, &c, 99), 0); /* the number says nothing */
+	from = 3;
+	fake_run();
+	fake_turns(2);
+	assert_row(CTR_ROW_COPY, 1, CTR_COMMITTED);
+	assert_true(fake_find(LOG_EVENT, 0)->event.src == LOG_NO_SLOT);
+	assert_int_equal(fake_find(LOG_FINGERPRINT, 0)->fingerprint.role, LOG_ROLE_SOURCE);
+	assert_print_is_of(fake_find(LOG_FINGERPRINT, 0), &toy, 3);
+	assert_print_is_of(fake_find(LOG_FINGERPRINT, 1), &toy, 6);
+
+	/* other events take no notice of it, and callers from before it have a number */
+	assert_int_equal(slotprobe_slot(SLOTPROBE_DISCARD, &c, 17), 0);
+	assert_int_equal(fake_find(LOG_EVENT, 1)->event.src, 17);
+	c.size = offsetof(struct slotprobe_claim, src_ptr);
+	assert_int_equal(slotprobe_slot(SLOTPROBE_COPY, &c, 2), 0);
+	fake_run();
+	fake_turns(2);
+	assert_int_equal(fake_find(LOG_EVENT, 2)->event.src, 2);
+
+	c.size = sizeof c;
+	c.src_ptr = (uintptr_t)narrow + 1;
+	c.src_ptr_bytes = 4;
+	assert_int_equal(slotprobe_slot(SLOTPROBE_COPY, &c, 2), -EINVAL); /* would fault */
+	c.src_ptr = (uintptr_t)narrow;
+	c.src_ptr_bytes = 2;
+	assert_int_equal(slotprobe_slot(SLOTPROBE_COPY, &c, 2), -EINVAL);
+	assert_clean();
+}
+
 static void watched_slots_follow_each_donation(void **state)
 {
 	int pool;
@@ -710,6 +750,7 @@ int main(void)
 		T(restore_alloc_clear_are_measured),
 		T(free_and_discard_only_record),
 		T(copy_measures_both_and_counts_once),
+		T(copy_of_a_source_on_the_device),
 		T(watched_slots_follow_each_donation),
 		T(device_slot_ids),
 		T(device_slot_ids_that_are_none),
