@@ -45,6 +45,21 @@ static bool point_is_valid(const char *name)
 	return dot && dot != name && dot[1] && !name[n] && n < sizeof(((struct ctr_row *)0)->name);
 }
 
+/* "watch N": a slot of which the adapter knows that what goes astray ends there. */
+static int take_watch(struct adapter *adapter, const char *number)
+{
+	char *end;
+	long long slot;
+
+	errno = 0;
+	slot = strtoll(number, &end, 10);
+	end += strspn(end, " \t");
+	if (!isdigit((unsigned char)*number) || *end || errno || adapter->n_watch == ADAPTER_WATCH_MAX)
+		return -1;
+	adapter->watch[adapter->n_watch++] = slot;
+	return 0;
+}
+
 /* One line of a .points file; a comment begins with '#'. -1: no name of a probe. */
 static int take_line(struct adapter *adapter, char *line)
 {
@@ -57,6 +72,8 @@ static int take_line(struct adapter *adapter, char *line)
 	end = line + strcspn(line, " \t");
 	if (!*line)
 		return 0;
+	if (!strncmp(line, "watch", 5) && line[5] && strchr(" \t", line[5]))
+		return take_watch(adapter, line + 5 + strspn(line + 5, " \t"));
 	if (end[strspn(end, " \t")])
 		return -1;
 	*end = 0;
@@ -83,7 +100,9 @@ static int read_points(struct adapter *adapter, const char *path, FILE *f, struc
 		failed = bytes > POINTS_BYTES_MAX || take_line(adapter, line);
 	}
 	if (failed)
-		error_set(error, "'%s', line %d, is no probe name (GROUP.POINT, at most %zu bytes, at most %u of them)",
+		error_set(error,
+			  "'%s', line %d, is no probe name (GROUP.POINT, at most %zu bytes, at most %u of them) and "
+			  "no 'watch N'",
 			  path, number, sizeof(((struct ctr_row *)0)->name) - 1, ADAPTER_POINTS_MAX);
 	else if (!adapter->n_points)
 		error_set(error, "'%s' lists no probe: write their names there, one a line", path);

@@ -6,10 +6,12 @@
 #define COLLECTOR_ADAPTER_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "error.h"
 
 #define ADAPTER_POINTS_MAX 256u
+#define ADAPTER_WATCH_MAX  8u
 
 struct adapter {
 	char *name;    /* without folder and suffix */
@@ -17,6 +19,8 @@ struct adapter {
 	char *package; /* absolute path of the folder NAME, for PYTHONPATH; NULL: none */
 	char **points; /* what NAME.points lists */
 	size_t n_points;
+	int64_t watch[ADAPTER_WATCH_MAX]; /* slots that NAME.points asks to watch where the user names none */
+	size_t n_watch;
 };
 
 /* 0, or -1: `error` lists where it was looked for. */

@@ -191,12 +191,19 @@ static char *points_list(const struct record *r)
 	return list;
 }
 
+/* What the user names, else what the adapters know to be worth watching. */
 static char *watch_list(const struct record *r)
 {
-	char *list = NULL;
+	char *list = NULL, number[24];
 
 	for (size_t i = 0; i < options_count(&r->o, "watch-slot"); i++)
 		list = list_add(list, options_nth(&r->o, "watch-slot", i), ",");
+	for (size_t a = 0; !options_given(&r->o, "watch-slot") && a < r->n_adapters; a++) {
+		for (size_t i = 0; i < r->adapters[a].n_watch; i++) {
+			snprintf(number, sizeof(number), "%" PRId64, r->adapters[a].watch[i]);
+			list = list_add(list, number, ",");
+		}
+	}
 	return list;
 }
 
@@ -285,9 +292,11 @@ static json_t *options_json(const struct record *r)
 {
 	const struct options *o = &r->o;
 	json_t *watch = json_array(), *probes = json_array();
+	char *list = watch_list(r), *save = NULL;
 
-	for (size_t i = 0; i < options_count(o, "watch-slot"); i++)
-		json_array_append_new(watch, json_integer(strtoll(options_nth(o, "watch-slot", i), NULL, 10)));
+	for (char *p = list ? strtok_r(list, ",", &save) : NULL; p; p = strtok_r(NULL, ",", &save))
+		json_array_append_new(watch, json_integer(strtoll(p, NULL, 10)));
+	free(list);
 	for (size_t i = 0; i < options_count(o, "probe"); i++)
 		json_array_append_new(probes, json_text(options_nth(o, "probe", i)));
 	return json_pack("{s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:b}", "level", options_text(o, "level"), "paused",

@@ -869,6 +869,16 @@ def test_record_does_not_inherit_what_was_not_asked_for(slotprobe, tmp_path):
     assert not {"SLOTPROBE_ARM", "SLOTPROBE_LABEL", "SLOTPROBE_WATCH", "PYTHONPATH"} & e.keys() and e["SLOTPROBE_RECORDING"] == "1"
 
 
+def test_record_watches_what_the_adapter_asks_for(slotprobe, tmp_path):
+    """Unless the user names slots."""
+    folder = adapter(tmp_path / "p", "srv", points="watch 0 # strays\n a.b\nwatch\t12\n")
+    e = environment_of(never_loaded(slotprobe("record", "-o", "r", "--probe", folder / "srv", "env", "-0")))
+    assert (e["SLOTPROBE_WATCH"], e["SLOTPROBE_PROBES"]) == ("0,12", "a.b")
+    assert manifest_of(tmp_path / "r")["options"]["watch_slots"] == [0, 12]
+    e = environment_of(never_loaded(slotprobe("record", "-o", "s", "--watch-slot", "5", "--probe", folder / "srv", "env", "-0")))
+    assert e["SLOTPROBE_WATCH"] == "5" and manifest_of(tmp_path / "s")["options"]["watch_slots"] == [5]
+
+
 def test_record_probe_by_path(slotprobe, tmp_path):
     folder = adapter(tmp_path / "p", "srv")
     for i, given in enumerate([f"{folder}/srv", f"{folder}/srv.so", "./p/srv"]):
@@ -876,8 +886,9 @@ def test_record_probe_by_path(slotprobe, tmp_path):
         assert f"{folder}/srv.so" in e["LD_PRELOAD"]
 
 
-@pytest.mark.parametrize("points", [None, "", "nodot\n", "a.b c.d\n", "a." + "x" * 60 + "\n", "a.b\x1b\n", "\n".join(f"a.b{i}" for i in range(300))],
-                         ids=["none", "empty", "nodot", "two", "long", "control", "many"])
+@pytest.mark.parametrize("points", [None, "", "nodot\n", "a.b c.d\n", "a." + "x" * 60 + "\n", "a.b\x1b\n", "\n".join(f"a.b{i}" for i in range(300)),
+                                    "a.b\nwatch x\n", "a.b\nwatch -1\n", "a.b\nwatch 1 2\n", "a.b\nwatch 99999999999999999999\n", "watch 1\n"],
+                         ids=["none", "empty", "nodot", "two", "long", "control", "many", "watch", "negative", "slots", "huge", "watch-only"])
 def test_record_bad_points(slotprobe, tmp_path, points):
     folder = adapter(tmp_path / "p", "srv", points=points)
     refused(slotprobe("record", "-o", "r", "--probe", folder / "srv", "true"), 125, "srv.points")
