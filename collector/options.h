@@ -68,6 +68,12 @@ enum option_kind {
 	X(V(diff), "third", 0, OPTION_TEXT, false, "C", NULL, NULL,                                                    \
 	  "a run of padded-eager or graph-path-eager: is it the padding, the graph path or the replay")                \
 	X(V(selftest), "driver", 0, OPTION_CHOICE, false, "WHICH", "auto/cuda/cpu", "auto", "driver to test on")       \
+	X(V(doctor), "url", 0, OPTION_TEXT, false, "URL", NULL, NULL, "ask a running server instead")                  \
+	X(V(doctor), "run", 0, OPTION_TEXT, false, "RUN", NULL, NULL, "with --url: the run that it is recorded into")  \
+	X(V(doctor), "concurrency", 0, OPTION_INT, false, "N", NULL, NULL,                                             \
+	  "with --url: requests that will run at once")                                                                \
+	X(V(doctor), "tokens", 0, OPTION_INT, false, "N", NULL, NULL,                                                  \
+	  "with --url: tokens that a request will generate")                                                           \
 	X(V(report) | V(check) | V(diff), "format", 0, OPTION_CHOICE, false, "FORMAT", "text/json/html", "text",       \
 	  "output format")                                                                                             \
 	X(V(verify) | V(status) | V(ctl) | V(selftest) | V(doctor), "format", 0, OPTION_CHOICE, false, "FORMAT",       \

@@ -19,6 +19,7 @@
 #include "launch/program.h"
 #include "options.h"
 #include "print/print.h"
+#include "verbs/doctor_url.h"
 
 #define DOCTOR_SCHEMA 1
 
@@ -301,6 +302,11 @@ int cmd_doctor(int argc, char **argv)
 
 	if (status >= 0)
 		return status;
+	if (doctor_url_asked(&o)) {
+		status = doctor_url(&o);
+		options_free(&o);
+		return status;
+	}
 	status = 0;
 	for (size_t i = 0; i < N_CHECKS; i++) {
 		checks[i].check(&findings[i], &o);

@@ -83,7 +83,7 @@ _slotprobe() {
 		esac
 		;;
 	doctor)
-		options="--format --json --color --help --version -h"
+		options="--url --run --concurrency --tokens --format --json --color --help --version -h"
 		case $prev in
 		--format) values="text json" ;;
 		--color) values="auto always never" ;;

@@ -92,7 +92,8 @@ MORE = {
         RUN_FILES,
         [("The donations as a table:", ["slotprobe export --format csv on | grep donate"]),
          ("A trace:", ["slotprobe export --format perfetto -o on.pftrace on"])]),
-    "doctor": ([], [], [("Before recording a server:", ["slotprobe doctor -- ./server"])]),
+    "doctor": ([], [], [("Before recording a server:", ["slotprobe doctor -- ./server"]),
+                        ("While an SGLang server runs:", ["slotprobe doctor --url http://127.0.0.1:30000 --run on --concurrency 4 --tokens 512"])]),
 }
 
 SYNOPSIS = """slotprobe answers one question about a running inference server: is the state that a request hands over for reuse the same with
