@@ -4,7 +4,7 @@
 # prints the one command to type and fails. Usage: deps.sh demo|check
 set -u
 
-demo="gcc make libc6-dev liblz4-dev libjansson-dev libunwind8"
+demo="gcc make libc6-dev liblz4-dev libjansson-dev libunwind8 libcurl4"
 check="$demo g++ libcmocka-dev python3 python3-pytest python3-jsonschema clang clang-format clang-tidy cppcheck shellcheck
 	pyflakes3 binutils valgrind python3-pip python3-html5lib python3-selenium chromium chromium-driver"
 
@@ -43,6 +43,8 @@ finish() {
 		echo "slotprobe: could not fetch what tests/requirements.txt lists" >&2
 		exit 1
 	}
+	# The release of SGLang whose files its adapter's tests run, with PyTorch: 1 GB, once a machine.
+	/usr/bin/python3 -B "$(dirname "$0")/sglang/prepare.py" >/dev/null || exit 1
 	exit 0
 }
 

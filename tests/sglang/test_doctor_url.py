@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""slotprobe doctor --url, against a loopback server that answers as SGLang does."""
+import http.server
+import json
+import pathlib
+import subprocess
+import sys
+import threading
+
+import jsonschema
+import pytest
+
+GOOD = {"version": "0.5.23", "model_path": "m", "disable_radix_cache": False, "mamba_radix_cache_strategy": "extra_buffer",
+        "disable_overlap_schedule": False, "mamba_track_interval": 256, "cuda_graph_bs_decode": [1, 2, 4, 8],
+        "internal_states": [{"decode_cuda_graph_bs": [1, 2, 4, 8, 16]}]}
+PLAN = ("--tokens", "300", "--concurrency", "4")
+
+
+@pytest.fixture()
+def serve():
+    """Starts servers: answers by path, bytes or an object; others are 404."""
+    servers = []
+
+    def start(answers):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                answer = answers.get(self.path)
+                body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+                self.send_response(404 if answer is None else 200)
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_args):
+                pass
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        servers.append(server)
+        return f"http://127.0.0.1:{server.server_port}"
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+def doctor(build, *args):
+    """(exit status, checks by name)."""
+    done = subprocess.run([str(build / "slotprobe"), "doctor", "--json", *map(str, args)], capture_output=True, text=True, timeout=60,
+                          check=False)
+    found = json.loads(done.stdout)
+    schema = json.loads((pathlib.Path(__file__).parents[2] / "docs/schemas/doctor.schema.json").read_text())
+    jsonschema.validate(found, schema)
+    assert found["exit_status"] == done.returncode
+    return done.returncode, {c["name"]: c for c in found["checks"]}
+
+
+@pytest.fixture(scope="module")
+def runs(build, tmp_path_factory):
+    """Runs with counters as the adapter leaves them, by name."""
+    folder = tmp_path_factory.mktemp("runs")
+    code = ("import sys; sys.path.insert(0, sys.argv[1])\nimport slotprobe as s, array\n"
+            "a = array.array('b', bytes(64))\nclass T:\n    __array_interface__ = {'typestr': '|i1', 'shape': (8, 8), 'data': (a.buffer_info()[0], False)}\n"
+            "s.pool('p', {'t': T()}, layer_axis=None, slot_axis=0)\n"
+            "for name in sys.argv[2:]:\n    s.hit(s.point('sglang.' + name))\n")
+    made = {}
+    for name, points in {"attached": ["hooked"] * 3, "missing": ["hooked", "hook_missing"], "failing": ["hooked", "hook_error"],
+                         "silent": []}.items():
+        made[name] = folder / name
+        done = subprocess.run([str(build / "slotprobe"), "record", "-o", str(made[name]), "--probe", "sglang", "--", sys.executable, "-B", "-c", code,
+                               str(build / "probes" / "sglang"), *points], capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+    return made
+
+
+def test_a_server_as_it_should_be(build, serve, runs):
+    """Nothing but what only requests can show."""
+    status, found = doctor(build, "--url", serve({"/server_info": GOOD}), "--run", runs["attached"], *PLAN)
+    assert [n for n, c in found.items() if c["state"] != "ok"] == ["graphs"] and status == 1
+    assert "16" in found["batch"]["text"] and "3 hooks" in found["plugin"]["text"]
+    status, found = doctor(build, "--url", serve({"/server_info": GOOD | {"disable_decode_cuda_graph": True}}) + "/", "--run",
+                           runs["attached"], *PLAN)
+    assert status == 0 and all(c["state"] == "ok" for c in found.values()), found
+
+
+@pytest.mark.parametrize("change, check, state", [
+    ({"disable_radix_cache": True}, "radix-cache", "problem"),
+    ({"mamba_radix_cache_strategy": "no_buffer"}, "extra-buffer", "warning"),
+    ({"mamba_radix_cache_strategy": "auto"}, "extra-buffer", "warning"),
+    ({"disable_overlap_schedule": True}, "overlap", "warning"),
+    ({"mamba_track_interval": 512}, "interval", "problem"),
+    ({"mamba_track_interval": None}, "interval", "warning"),
+    ({"internal_states": [], "cuda_graph_bs_decode": [1, 2, 4]}, "batch", "problem"),
+    ({"internal_states": [], "cuda_graph_bs_decode": None}, "batch", "warning"),
+    ({"version": None}, "server", "problem"),
+])
+def test_each_thing_in_the_way(build, serve, change, check, state):
+    """Is found, alone, with what to do."""
+    _, good = doctor(build, "--url", serve({"/server_info": GOOD}), *PLAN)
+    status, found = doctor(build, "--url", serve({"/server_info": GOOD | change}), *PLAN)
+    assert [n for n in found if found[n]["state"] != good[n]["state"]] == [check]
+    assert found[check]["state"] == state and found[check]["remedy"] and (status == 1) == (state == "problem")
+
+
+def test_the_adapter(build, serve, runs):
+    """What a run's counters say of it."""
+    url = serve({"/server_info": GOOD})
+    states = {name: doctor(build, "--url", url, "--run", run)[1]["plugin"]["state"] for name, run in runs.items()}
+    assert states == {"attached": "ok", "missing": "problem", "failing": "warning", "silent": "problem"}
+    assert doctor(build, "--url", url)[1]["plugin"]["state"] == "warning"
+
+
+def test_releases(build, serve):
+    """The older path, settings nested in groups, what the server does not say."""
+    assert doctor(build, "--url", serve({"/get_server_info": GOOD}), *PLAN)[1]["server"]["state"] == "ok"
+    nested = {"version": "1", "model_path": "m", "exec": {"mamba": {"mamba_track_interval": 64, "enable_mamba_extra_buffer": True}}}
+    _, found = doctor(build, "--url", serve({"/server_info": nested}), *PLAN)
+    assert found["interval"]["state"] == found["extra-buffer"]["state"] == "ok"
+    assert found["radix-cache"]["state"] == found["overlap"]["state"] == "warning"
+
+
+@pytest.mark.parametrize("answer", [b"", b"[1]", b"{", b"null", b"\xff\x00", b'{"a":' * 3000, b" " * (5 << 20)],
+                         ids=["empty", "array", "cut", "null", "bytes", "deep", "long"])
+def test_hostile_answers(build, serve, answer):
+    """One problem, no crash."""
+    status, found = doctor(build, "--url", serve({"/server_info": answer}))
+    assert status == 1 and list(found) == ["server"] and found["server"]["state"] == "problem"
+
+
+def test_wrong_types(build, serve):
+    """Settings of other types are settings that the server does not say."""
+    odd = {k: [v, {"x": v}] for k, v in GOOD.items()} | {"version": "\x1b[31m", "model_path": 5}
+    _, found = doctor(build, "--url", serve({"/server_info": odd}), *PLAN)
+    assert "\x1b" not in json.dumps(found, ensure_ascii=False) and found["radix-cache"]["state"] == "warning"
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1", "file:///etc/passwd", "nonsense://x", "127.0.0.1:notaport"])
+def test_no_answer(build, url):
+    """Only HTTP is spoken."""
+    status, found = doctor(build, "--url", url)
+    assert status == 1 and found["server"]["remedy"] and "root:" not in json.dumps(found)
+
+
+def test_usage(build, runs):
+    """Options that make no sense together."""
+    for args in (["--tokens", "5"], ["--run", runs["silent"]], ["--url", "http://127.0.0.1:1", "--", "true"]):
+        done = subprocess.run([str(build / "slotprobe"), "doctor", *map(str, args)], capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
+    done = subprocess.run([str(build / "slotprobe"), "doctor", "--url", "http://127.0.0.1:1", "--run", "/nowhere"], capture_output=True,
+                          text=True, timeout=60, check=False)
+    assert done.returncode == 2
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"paths": 5}', '{"paths": [5, "/server_info"], "knows": ["version"], "checks": [1, {}, {"clauses": [{}]}]}',
+                                  '{"paths": ["/server_info"], "knows": ["version"], "values": {"a": [{"option": "url"}, {"option": "json"}, 3]}, '
+                                  '"checks": [{"name": 5, "clauses": [{"if": [[], ["<"], ["unknown", 7], 3, ["is", "a"]], "text": "x"}, '
+                                  '{"text": "{a} {b {}' + "y" * 3000 + '", "state": "odd", "remedy": [1]}]}]}'],
+                         ids=["empty", "array", "object", "paths", "checks", "clauses"])
+def test_a_broken_rules_file(build, serve, tmp_path, monkeypatch, text):
+    """Of another adapter: what makes no sense in it is not there, and the server's own is found."""
+    (tmp_path / "other.doctor").write_text(text)
+    monkeypatch.setenv("SLOTPROBE_PROBE_PATH", str(tmp_path))
+    status, found = doctor(build, "--url", serve({"/server_info": GOOD}), *PLAN)
+    assert found["server"]["state"] == "ok" and status == int(any(c["state"] == "problem" for c in found.values()))
+
+
+def test_the_rules_name_what_the_adapter_counts(root):
+    """A counter that nobody has would read as 0."""
+    rules = json.loads((root / "probes/servers/sglang/sglang.doctor").read_text())
+    counters = {p["counter"] for places in rules["values"].values() for p in places if "counter" in p} - {"pool_graph_launches"}
+    assert counters and counters <= set((root / "probes/servers/sglang/sglang.points").read_text().split())
+    values = set(rules["values"])
+    for check in rules["checks"]:
+        assert "if" not in check["clauses"][-1], "the last clause counts where no other does"
+        for clause in check["clauses"]:
+            assert clause["state"] == "ok" or clause["remedy"]
+            assert set(__import__("re").findall(r"{(.*?)}", clause["text"])) <= values
+            assert all(c[1] in values and (c[0] not in "<>" or isinstance(c[2], int) or c[2] in values) for c in clause.get("if", ()))
+
+
+def test_nothing_else_needs_libcurl(build):
+    """Neither the command nor the preload is linked with it."""
+    for file in ("slotprobe", "libslotprobe.so"):
+        assert "curl" not in subprocess.run(["readelf", "-d", build / file], capture_output=True, text=True, check=True, timeout=60).stdout
