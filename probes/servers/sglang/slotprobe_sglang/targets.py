@@ -56,6 +56,7 @@ ROLES = (
         Target(_POOL, "HybridReqToTokenPool.__init__", ("self",)),)),
     Role("prepare", REQUIRED, "the length that a request says its state has: the one choke point of donations", (
         Target(_COMPONENT, "MambaComponent.prepare_for_caching_req", _PREPARE),
+        Target(_COMPONENT + "_component", "MambaComponent.prepare_for_caching_req", _PREPARE),
         Target(_OLD_COMPONENT, "MambaComponent.prepare_for_caching_req", _PREPARE))),
     Role("insert", REQUIRED, "the key that the tree keeps the state under, and whether it took it", (
         Target(_CACHE, "UnifiedRadixCache.insert", ("self", "params")),
