@@ -24,13 +24,14 @@ CFLAGS_ALL := -std=gnu11 $(OPT) $(WARN) -MMD -MP $(CFLAGS)
 CFLAGS_PRELOAD := -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-plt
 
 LIB := $(BUILD)/libslotprobe.so
+AUDIT := $(BUILD)/libslotprobe-audit.so
 CMD := $(BUILD)/slotprobe
 
 UNIT_TESTS :=
 TEST_BUILDS :=
 
 .PHONY: all clean
-all: $(LIB) $(CMD)
+all: $(LIB) $(AUDIT) $(CMD)
 
 # ---- libslotprobe.so: shim and probes/core ----
 LIB_C := $(wildcard shim/hook/*.c shim/record/*.c probes/core/*.c probes/core/kernel/*.c)
@@ -49,6 +50,16 @@ $(BUILD)/lib/%.o: %.S
 
 $(LIB): $(LIB_O)
 	$(CC) $(OPT) -shared -o $@ $(LIB_O) -Wl,-soname,libslotprobe.so -Wl,-z,defs -Wl,-z,now -Wl,-z,relro -Wl,-z,nodelete $(LDFLAGS) $(LIB_LIBS)
+
+# ---- libslotprobe-audit.so: record --audit. No sanitizers: the loader calls it before anything is there. ----
+AUDIT_O := $(BUILD)/audit/audit.o
+
+$(AUDIT_O): shim/audit/audit.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) -std=gnu11 -O2 -g $(WARN) -MMD -MP $(CFLAGS) $(CFLAGS_PRELOAD) -c $< -o $@
+
+$(AUDIT): $(AUDIT_O)
+	$(CC) -shared -o $@ $< -Wl,-soname,libslotprobe-audit.so -Wl,-z,defs -Wl,-z,now -Wl,-z,relro $(LDFLAGS)
 
 # ---- slotprobe: the collector ----
 CMD_C := $(wildcard collector/*.c collector/*/*.c)
@@ -76,7 +87,7 @@ $(CMD): $(CMD_O)
 	$(CC) $(OPT) -o $@ $(CMD_O) $(LDFLAGS) -ljansson -llz4 -lm
 
 include $(wildcard */module.mk */*/module.mk */*/*/module.mk)
--include $(LIB_O:.o=.d) $(CMD_O:.o=.d)
+-include $(LIB_O:.o=.d) $(AUDIT_O:.o=.d) $(CMD_O:.o=.d)
 
 # ---- tests ----
 .PHONY: tests check demo lint unit
@@ -118,6 +129,7 @@ install: all $(TEST_BUILDS)
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions
 	install -m 755 $(CMD) $(DESTDIR)$(PREFIX)/bin/slotprobe
 	install -m 755 $(LIB) $(LIBDIR)/libslotprobe.so
+	install -m 755 $(AUDIT) $(LIBDIR)/libslotprobe-audit.so
 	install -m 644 probes/core/slotprobe.h $(DESTDIR)$(PREFIX)/include/slotprobe.h
 	install -m 755 $(BUILD)/toyserver/toyserver $(LIBEXEC)/toyserver/toyserver
 	install -m 755 $(BUILD)/cpudriver/libcuda.so.1 $(LIBEXEC)/cpudriver/libcuda.so.1

@@ -71,6 +71,8 @@ enum reason_class { REASON_INVALID, REASON_BROKEN, REASON_UNPROVEN };
 	  "the counters name the cause; 'slotprobe status RUN' shows them")                                            \
 	X(unrouted_entry, UNPROVEN, "a driver entry resolved to an address that slotprobe does not know",              \
 	  "report the driver and runtime version; launches through it were not seen")                                  \
+	X(bypassed_object, UNPROVEN, "a loaded object is bound to the driver or to dlsym past slotprobe",              \
+	  "record with --audit; if that was so, open the object without RTLD_DEEPBIND: what it launched was not seen") \
 	X(nothing_measured, UNPROVEN, "nothing was measured",                                                          \
 	  "give requests whose state is handed over for reuse, while recording is on")                                 \
 	X(never_written, BROKEN, "a donated slot was never written since its allocation",                              \

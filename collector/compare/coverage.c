@@ -212,6 +212,7 @@ static void judge_hooks(struct judge *j, const struct model_process *p)
 	const struct ctr_snapshot *page = p->from->counters;
 	uint64_t unrouted = page->row[CTR_ROW_UNROUTED].outcome[0];
 	uint64_t unseen = page->row[CTR_ROW_RUNTIME_UNROUTED].outcome[0];
+	const struct ctr_values *bypassed = ctr_find(page, "bypassed_objects");
 
 	if (unrouted)
 		reasons_add(j->reasons, REASON_unrouted_entry, "%s: %llu look-ups%s%s", j->where,
@@ -221,6 +222,10 @@ static void judge_hooks(struct judge *j, const struct model_process *p)
 		reasons_add(j->reasons, REASON_unrouted_entry,
 			    "%s: %llu cudaGraphLaunch calls in which no driver launch was seen", j->where,
 			    (unsigned long long)unseen);
+	if (bypassed && bypassed->outcome[0])
+		reasons_add(j->reasons, REASON_bypassed_object, "%s: %llu%s%s%s%s", j->where,
+			    (unsigned long long)bypassed->outcome[0], *p->bypassed_name ? ", the first " : "",
+			    safe(p->bypassing), *p->bypassed_name ? " for " : "", safe(p->bypassed_name));
 }
 
 /* The rows themselves are under no checksum: a page that does not name them as it must is not believed. */
@@ -232,7 +237,7 @@ static bool core_rows_are_there(const struct ctr_snapshot *page)
 #undef CORE_NAME
 	};
 
-	for (uint32_t i = 0; i < CTR_CORE_ROW_COUNT; i++) {
+	for (uint32_t i = 0; i < CTR_CORE_ROWS_FIRST; i++) {
 		if (i >= page->n_rows || strcmp(page->row[i].name, name[i]) != 0)
 			return false;
 	}
@@ -242,7 +247,7 @@ static bool core_rows_are_there(const struct ctr_snapshot *page)
 /* What an adapter could not make sense of it did not report: nobody knows what is missing. */
 static void judge_adapters(struct judge *j, const struct ctr_snapshot *page)
 {
-	for (uint32_t i = CTR_CORE_ROW_COUNT; i < page->n_rows; i++) {
+	for (uint32_t i = CTR_CORE_ROWS_FIRST; i < page->n_rows; i++) {
 		const struct ctr_values *row = &page->row[i];
 		char list[256];
 
@@ -280,7 +285,7 @@ static void judge_rows(struct judge *j, const struct model_process *p, const str
 		if (is_needed(j, r))
 			judge_row(j, p, row);
 		else
-			judge_other_row(j, row, r >= CTR_CORE_ROW_COUNT);
+			judge_other_row(j, row, r >= CTR_CORE_ROWS_FIRST);
 		if (!row->reconciled)
 			reasons_add(j->reasons, REASON_counters_unreconciled, "%s: %s", j->where, row->name);
 	}

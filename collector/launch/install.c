@@ -54,11 +54,21 @@ static int find(const char *const *under, size_t n, const char *what, char *path
 	return -1;
 }
 
-int install_library(char *path, size_t size, struct error *error)
+static int find_library(const char *name, char *path, size_t size, struct error *error)
 {
 	static const char *const under[] = { "", "../lib/slotprobe/", "../lib/" };
 
-	return find(under, sizeof(under) / sizeof(under[0]), "libslotprobe.so", path, size, error);
+	return find(under, sizeof(under) / sizeof(under[0]), name, path, size, error);
+}
+
+int install_library(char *path, size_t size, struct error *error)
+{
+	return find_library("libslotprobe.so", path, size, error);
+}
+
+int install_audit(char *path, size_t size, struct error *error)
+{
+	return find_library("libslotprobe-audit.so", path, size, error);
 }
 
 int install_helper(const char *name, char *path, size_t size, struct error *error)

@@ -16,6 +16,9 @@ int install_folder(char *folder, size_t size, struct error *error);
 /* libslotprobe.so. 0, or -1 and where it was looked for. */
 int install_library(char *path, size_t size, struct error *error);
 
+/* libslotprobe-audit.so, likewise. */
+int install_audit(char *path, size_t size, struct error *error);
+
 /* A part of the self-test: "toyserver/toyserver", "cpudriver/libcuda.so.1". */
 int install_helper(const char *name, char *path, size_t size, struct error *error);
 

@@ -128,6 +128,10 @@ static const struct shape shapes[LOG_TYPE_COUNT] = {
 			   { TEXT(log_unrouted, name) },
 			   NULL,
 			   offsetof(struct log_unrouted, reserved) },
+	[LOG_BYPASSED] = { "bypassed",
+			   sizeof(struct log_bypassed),
+			   { TEXT(log_bypassed, symbol), TEXT(log_bypassed, object) },
+			   NULL },
 	[LOG_END] = { "end", sizeof(struct log_end), { { 0, 0 } }, NULL },
 };
 

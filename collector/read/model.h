@@ -144,6 +144,8 @@ struct model_process {
 	uint64_t contradictions; /* records that do not fit each other: an event twice, a plane out of order */
 	uint64_t unrouted;
 	char unrouted_name[64];
+	char bypassing[128],
+		bypassed_name[64]; /* the first object that is bound past us, and one name that it refers to */
 	uint64_t disk_stop_free;
 	bool has_log, ended, disk_stopped;
 };

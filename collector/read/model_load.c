@@ -432,6 +432,14 @@ static void take_device(struct loader *l, const struct log_device *r)
 	l->p->driver_version = r->driver_version;
 }
 
+static void take_bypassed(struct loader *l, const struct log_bypassed *r)
+{
+	if (*l->p->bypassed_name)
+		return;
+	copy_text(l->p->bypassing, sizeof l->p->bypassing, *r->object ? r->object : "the program itself");
+	copy_text(l->p->bypassed_name, sizeof l->p->bypassed_name, r->symbol);
+}
+
 static void take_unrouted(struct loader *l, const struct log_unrouted *r)
 {
 	if (!l->p->unrouted++)
@@ -506,6 +514,9 @@ static void take_record(struct loader *l, const struct log_record *rec)
 	case LOG_UNROUTED:
 		take_unrouted(l, r);
 		break;
+	case LOG_BYPASSED:
+		take_bypassed(l, r);
+		break;
 	default:
 		break;
 	}
@@ -524,6 +535,7 @@ void model_free_records(struct model_process *p)
 	p->n_events = p->n_prints = p->n_steps = p->n_graphs = p->n_regions = p->n_callsites = p->n_modules = 0;
 	p->n_axes = 0;
 	p->contradictions = p->unrouted = 0;
+	*p->bypassing = *p->bypassed_name = 0;
 }
 
 static int read_once(struct loader *l, struct error *err)

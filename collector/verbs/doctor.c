@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <gnu/libc-version.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -16,6 +17,7 @@
 
 #include "launch/driver.h"
 #include "launch/install.h"
+#include "launch/launcher.h"
 #include "launch/program.h"
 #include "options.h"
 #include "print/print.h"
@@ -98,8 +100,8 @@ static void check_ptx(struct finding *f, const struct options *o)
 		found(f, STATE_OK, NULL, "the driver takes PTX of ISA 7.0 for compute_70");
 }
 
-/* What the loader says to a program that is started with the preload; NULL: nothing, and it ran. */
-static const char *try_preload(const char *library)
+/* What the loader says to a program that is started with `value` in `variable`; NULL: nothing, and it ran. */
+static const char *try_loader(const char *variable, const char *value)
 {
 	static char said[256];
 	ssize_t n = 0;
@@ -116,7 +118,7 @@ static const char *try_preload(const char *library)
 		dup2(null, STDOUT_FILENO);
 		dup2(ends[1], STDERR_FILENO);
 		unsetenv("SLOTPROBE_DIR");
-		setenv("LD_PRELOAD", library, 1);
+		setenv(variable, value, 1);
 		execl("/proc/self/exe", "slotprobe", "--version", (char *)NULL);
 		_exit(127);
 	}
@@ -147,7 +149,7 @@ static void check_library(struct finding *f, const struct options *o)
 		      "LD_PRELOAD cannot carry '%s'", path);
 		return;
 	}
-	said = try_preload(path);
+	said = try_loader("LD_PRELOAD", path);
 	if (said)
 		found(f, STATE_PROBLEM, "build slotprobe on this machine, or on one with an older C library",
 		      "%s cannot be preloaded: %s", path, said);
@@ -155,9 +157,22 @@ static void check_library(struct finding *f, const struct options *o)
 		found(f, STATE_OK, NULL, "%s can be preloaded", path);
 }
 
+/* Together with slotprobe, as record would set it. */
+static const char *try_together(const char *before)
+{
+	char library[PATH_MAX], *both = NULL;
+	const char *said;
+
+	if (install_library(library, sizeof(library), NULL) || asprintf(&both, "%s:%s", library, before) < 0)
+		return NULL;
+	said = try_loader("LD_PRELOAD", both);
+	free(both);
+	return said;
+}
+
 static void check_preload(struct finding *f, const struct options *o)
 {
-	const char *before = getenv("LD_PRELOAD");
+	const char *before = getenv("LD_PRELOAD"), *said;
 	char *list = strdup(before ? before : ""), *save = NULL;
 	int n = 0;
 
@@ -172,7 +187,11 @@ static void check_preload(struct finding *f, const struct options *o)
 		return;
 	}
 	free(list);
-	if (n)
+	said = n ? try_together(before) : NULL;
+	if (said)
+		found(f, STATE_PROBLEM, "take it out of LD_PRELOAD, or make its libraries findable",
+		      "what LD_PRELOAD holds cannot be loaded beside slotprobe: %s", said);
+	else if (n)
 		found(f, STATE_WARNING, "if the server misbehaves, record it without them first",
 		      "LD_PRELOAD holds %d other librar%s: slotprobe goes before them ('%s')", n, n == 1 ? "y" : "ies",
 		      before);
@@ -202,6 +221,48 @@ static void check_command(struct finding *f, const struct options *o)
 	else
 		found(f, STATE_OK, NULL, "'%s' can be preloaded into%s%s", path, strcmp(path, through) ? ", as " : "",
 		      strcmp(path, through) ? through : "");
+}
+
+static void check_launcher(struct finding *f, const struct options *o)
+{
+	struct launcher launcher = launcher_look(o->n_operands, o->operands);
+
+	if (launcher.loss == LAUNCHER_LOSES_NOTHING)
+		found(f, STATE_OK, NULL,
+		      o->n_operands ? "hands on what record gives, as far as its name tells" : "no command was given");
+	else
+		found(f, launcher.loss == LAUNCHER_LOSES_ALL ? STATE_PROBLEM : STATE_WARNING, launcher.remedy,
+		      "'%s' %s", o->operands[0], launcher.text);
+}
+
+/* Since glibc 2.35 an auditor sees bindings that are made at once, too. */
+static bool audits_all(void)
+{
+	int major = 0, minor = 0;
+
+	return sscanf(gnu_get_libc_version(), "%d.%d", &major, &minor) == 2 &&
+	       (major > 2 || (major == 2 && minor >= 35));
+}
+
+static void check_audit(struct finding *f, const struct options *o)
+{
+	const char *said = NULL;
+	char path[PATH_MAX];
+	struct error error;
+
+	(void)o;
+	if (install_audit(path, sizeof(path), &error))
+		found(f, STATE_PROBLEM, "build or install slotprobe again", "%s", error.text);
+	else if ((said = try_loader("LD_AUDIT", path)))
+		found(f, STATE_WARNING, "libraries opened with RTLD_DEEPBIND stay unseen, and the verdict says so",
+		      "record --audit does not work here: %s", said);
+	else if (!audits_all())
+		found(f, STATE_WARNING,
+		      "libraries opened with RTLD_DEEPBIND and RTLD_NOW stay unseen, and the verdict says so",
+		      "the C library is %s: before 2.35, record --audit reaches lazy bindings only",
+		      gnu_get_libc_version());
+	else
+		found(f, STATE_OK, NULL, "record --audit works: it reaches libraries opened with RTLD_DEEPBIND");
 }
 
 static void check_libunwind(struct finding *f, const struct options *o)
@@ -254,7 +315,8 @@ static const struct {
 } checks[] = {
 	{ "driver", check_driver },   { "ptx", check_ptx },
 	{ "library", check_library }, { "preload", check_preload },
-	{ "command", check_command }, { "libunwind", check_libunwind },
+	{ "command", check_command }, { "launcher", check_launcher },
+	{ "audit", check_audit },     { "libunwind", check_libunwind },
 	{ "disk", check_disk },       { "permissions", check_permissions },
 };
 

@@ -17,6 +17,7 @@
 #include "launch/adapter.h"
 #include "launch/child.h"
 #include "launch/install.h"
+#include "launch/launcher.h"
 #include "launch/manifest_write.h"
 #include "launch/program.h"
 #include "options.h"
@@ -31,6 +32,7 @@ enum { ARM_MAX = 127, LABEL_MAX = 63, PROBES_MAX = 8191, WATCH_MAX = 64 };
 struct record {
 	struct options o;
 	char library[PATH_MAX];
+	char audit[PATH_MAX]; /* empty: not asked for */
 	struct adapter *adapters;
 	size_t n_adapters;
 	char *run; /* absolute */
@@ -108,6 +110,8 @@ static int find_parts(struct record *r)
 		return fail(error.text);
 	if (check_preload_path(r->library))
 		return -1;
+	if (options_given(&r->o, "audit") && install_audit(r->audit, sizeof(r->audit), &error))
+		return fail(error.text);
 	r->adapters = calloc(n + 1, sizeof(*r->adapters));
 	for (size_t i = 0; r->adapters && i < n; i++) {
 		struct adapter *adapter = &r->adapters[i];
@@ -152,24 +156,34 @@ static void env_list(const char *name, char *value)
 	free(value);
 }
 
-/* Ours first, so that our interposed names win; then the adapters, which need them; what was there keeps its order. */
-static char *preload_list(const struct record *r)
+/* Adds what that variable held, without `ours`, which stands in the list already. */
+static char *list_add_rest(char *list, const char *before, const char *between, const char *ours)
 {
-	const char *before = getenv("LD_PRELOAD"), *between = ": \t\n";
-	char *list = list_add(NULL, r->library, ":");
-
-	for (size_t i = 0; i < r->n_adapters; i++)
-		list = list_add(list, r->adapters[i].library, ":");
 	for (before = before ? before : ""; *(before += strspn(before, between)); before += strcspn(before, between)) {
 		char *entry = strndup(before, strcspn(before, between));
 
 		if (!entry)
 			out_of_memory();
-		if (strcmp(entry, r->library) != 0)
+		if (strcmp(entry, ours) != 0)
 			list = list_add(list, entry, ":");
 		free(entry);
 	}
 	return list;
+}
+
+/* Ours first, so that our interposed names win; then the adapters, which need them; what was there keeps its order. */
+static char *preload_list(const struct record *r)
+{
+	char *list = list_add(NULL, r->library, ":");
+
+	for (size_t i = 0; i < r->n_adapters; i++)
+		list = list_add(list, r->adapters[i].library, ":");
+	return list_add_rest(list, getenv("LD_PRELOAD"), ": \t\n", r->library);
+}
+
+static char *audit_list(const struct record *r)
+{
+	return list_add_rest(list_add(NULL, r->audit, ":"), getenv("LD_AUDIT"), ":", r->audit);
 }
 
 static char *package_list(const struct record *r)
@@ -230,6 +244,7 @@ static int set_environment(const struct record *r)
 		return fail("the adapters declare too many probes: load fewer adapters");
 	}
 	env_list("LD_PRELOAD", preload_list(r));
+	env_list("LD_AUDIT", audit_list(r));
 	env_list("PYTHONPATH", package_list(r));
 	env_list("SLOTPROBE_PROBES", points);
 	env_list("SLOTPROBE_WATCH", watch_list(r));
@@ -299,10 +314,11 @@ static json_t *options_json(const struct record *r)
 	free(list);
 	for (size_t i = 0; i < options_count(o, "probe"); i++)
 		json_array_append_new(probes, json_text(options_nth(o, "probe", i)));
-	return json_pack("{s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:b}", "level", options_text(o, "level"), "paused",
+	return json_pack("{s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:b, s:b}", "level", options_text(o, "level"), "paused",
 			 options_given(o, "paused"), "label", json_text(options_text(o, "label")), "probes", probes,
 			 "watch_slots", watch, "min_free", json_count(options_size(o, "min-free")), "max_size",
-			 json_count(options_size(o, "max-size")), "keep_keys", options_given(o, "keep-keys"));
+			 json_count(options_size(o, "max-size")), "keep_keys", options_given(o, "keep-keys"), "audit",
+			 options_given(o, "audit"));
 }
 
 /* ---- after the command ---- */
@@ -310,6 +326,7 @@ static json_t *options_json(const struct record *r)
 /* A run in which nothing recorded must say so, and why, before anybody takes it for a measurement. */
 static void check_loaded(const struct record *r)
 {
+	struct launcher launcher = launcher_look(r->o.n_operands, r->o.operands);
 	const char *command = r->o.operands[0], *problem = NULL;
 	char path[PATH_MAX], through[PATH_MAX] = "";
 	struct run run;
@@ -324,7 +341,10 @@ static void check_loaded(const struct record *r)
 		return;
 	if (!program_find(command, path, sizeof(path)))
 		problem = program_problem(program_inspect(path, through, sizeof(through)));
-	if (problem)
+	if (launcher.loss == LAUNCHER_LOSES_ALL)
+		complain("record", "never_loaded: no process recorded anything: '%s' %s; %s", command, launcher.text,
+			 launcher.remedy);
+	else if (problem)
 		complain("record", "never_loaded: no process recorded anything: '%s' %s", through, problem);
 	else
 		complain("record",

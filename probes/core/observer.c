@@ -41,6 +41,20 @@ static void unrouted(const char *name, int version, uint64_t flags)
 	record_put_meta(&r);
 }
 
+/* On the writer's thread, so the record goes to the log without the queue. */
+static void bypassed(const char *symbol, const char *object)
+{
+	struct log_bypassed r;
+
+	ctr_add(ctr_core(CTR_ROW_BYPASSED), 1);
+	memset(&r, 0, sizeof r);
+	record_fill(&r, LOG_BYPASSED);
+	r.t_ns = record_now_ns();
+	probe_text(r.symbol, sizeof r.symbol, symbol);
+	probe_text(r.object, sizeof r.object, object);
+	record_append(&r, NULL);
+}
+
 const struct shim_observer shim_observer = {
 	.cuda_ready = cuda_ready,
 	.launch_begun = &record_area.page.row[CTR_ROW_GRAPH_LAUNCH].begun,
@@ -53,10 +67,32 @@ const struct shim_observer shim_observer = {
 	.releasing = releasing,
 	.context_going = context_going,
 	.unrouted = unrouted,
+	.bypassed = bypassed,
 };
 
+/* What was loaded a moment before the end is looked at too. */
+#define LOOK_EVERY_NS 1000000000ull
+
+static unsigned poll(void)
+{
+	static uint64_t looked_ns;
+	uint64_t now = record_now_ns();
+
+	if (now - looked_ns >= LOOK_EVERY_NS) {
+		shim_bypass_look();
+		looked_ns = now;
+	}
+	return probe_poll();
+}
+
+static void abandon(enum ctr_outcome why)
+{
+	shim_bypass_look();
+	probe_abandon(why);
+}
+
 const struct record_source record_source = {
-	.poll = probe_poll,
-	.abandon = probe_abandon,
+	.poll = poll,
+	.abandon = abandon,
 	.forked = probe_forked,
 };

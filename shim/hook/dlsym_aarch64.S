@@ -88,6 +88,9 @@ dlsym:
 	ret
 	.cfi_endproc
 	.size dlsym, .-dlsym
+	.hidden shim_dlsym_ours		/* not preemptible */
+	.globl shim_dlsym_ours
+	.set shim_dlsym_ours, dlsym
 
 #endif
 	.section .note.GNU-stack, "", %progbits

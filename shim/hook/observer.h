@@ -50,8 +50,14 @@ struct shim_observer {
 
 	/* a table name resolved to an address that we do not know */
 	void (*unrouted)(const char *name, int version, uint64_t flags);
+	/* A loaded object's reference to `symbol` is bound past us; once an object. From shim_bypass_look. */
+	void (*bypassed)(const char *symbol, const char *object);
 };
 
 extern const struct shim_observer shim_observer __attribute__((visibility("hidden"))); /* defined by probes/core */
+
+/* bypass.c: looks at what was loaded since the last time. For one thread of ours, about once a second: it takes the
+ * loader's lock. */
+void shim_bypass_look(void);
 
 #endif

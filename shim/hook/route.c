@@ -14,6 +14,9 @@
 bool shim_dlsym_wants(const char *name);
 void *shim_dlsym_named(void *handle, const char *name);
 
+void *shim_dlsym_ours(void *handle, const char *name); /* our dlsym, under a name that nobody can take over */
+void *slotprobe_bind(const char *symbol);
+
 static int entry_of(const char *symbol)
 {
 	for (int i = 0; i < SHIM_ENTRY_COUNT; i++)
@@ -170,4 +173,14 @@ void *shim_dlsym_named(void *handle, const char *name)
 	}
 	errno = saved;
 	return found;
+}
+
+/* For shim/audit: what stands for this name where the loader is about to bind it past us; NULL: none of ours. */
+SHIM_EXPORT void *slotprobe_bind(const char *symbol)
+{
+	int entry = entry_of(symbol);
+
+	if (entry >= 0)
+		return shim_entry[entry].substitute;
+	return strcmp(symbol, "dlsym") ? NULL : (void *)shim_dlsym_ours;
 }

@@ -78,6 +78,7 @@ enum log_type {
 	LOG_DISK_STOP,
 	LOG_UNROUTED,
 	LOG_END,
+	LOG_BYPASSED,
 	LOG_TYPE_COUNT
 };
 
@@ -335,6 +336,13 @@ struct log_unrouted { /* a table name resolved to an address that we do not know
 	char name[64];
 };
 
+struct log_bypassed { /* a loaded object's reference to a table name is bound past us; one record an object */
+	struct log_record h;
+	uint64_t t_ns;
+	char symbol[64];
+	char object[128]; /* its path; empty: the program itself */
+};
+
 struct log_end { /* last record of a clean end */
 	struct log_record h;
 	uint64_t t_ns, t_real_ns;
@@ -402,7 +410,7 @@ enum ctr_kind { CTR_FREE, CTR_PROBE, CTR_PLAIN };
 
 enum ctr_state { CTR_STARTING, CTR_RUNNING, CTR_DISK_STOP, CTR_WRITE_ERROR, CTR_ENDED };
 
-/* Rows that always exist, in this order: name, kind, meaning. Adapters' rows follow. Add rows at the end only. */
+/* Rows that always exist, in this order: name, kind, meaning. Adapters' rows follow. Add plain rows at the end only. */
 #define CTR_CORE_ROWS(X)                                                                                               \
 	X(GRAPH_LAUNCH, "core.graph_launch", CTR_PROBE, "cuGraphLaunch, every form")                                   \
 	X(DONATE, "core.donate", CTR_PROBE, "donations")                                                               \
@@ -426,7 +434,8 @@ enum ctr_state { CTR_STARTING, CTR_RUNNING, CTR_DISK_STOP, CTR_WRITE_ERROR, CTR_
 	X(LAUNCH_LOST, "launch_records_lost", CTR_PLAIN, "launch records dropped at level launches")                   \
 	X(CALLSITES_LOST, "callsites_lost", CTR_PLAIN, "call sites that found no room")                                \
 	X(WRITE_ERRORS, "write_errors", CTR_PLAIN, "failed writes to the log")                                         \
-	X(INTERNAL, "internal_errors", CTR_PLAIN, "anything else that went wrong inside slotprobe")
+	X(INTERNAL, "internal_errors", CTR_PLAIN, "anything else that went wrong inside slotprobe")                    \
+	X(BYPASSED, "bypassed_objects", CTR_PLAIN, "loaded objects that are bound past slotprobe")
 
 enum ctr_core_row {
 #define CTR_ENUM(id, name, kind, meaning) CTR_ROW_##id,
@@ -434,6 +443,9 @@ enum ctr_core_row {
 #undef CTR_ENUM
 		CTR_CORE_ROW_COUNT
 };
+
+/* Rows that every page of this version has. The core rows after them came later: a reader finds those by name. */
+#define CTR_CORE_ROWS_FIRST ((uint32_t)CTR_ROW_INTERNAL + 1)
 
 struct ctr_page {
 	char magic[8];

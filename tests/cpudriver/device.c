@@ -82,6 +82,7 @@ static const struct {
 	{ 97, 232448 },    { 99, 1 },                /* host register */
 	{ 102, 1 },                                  /* virtual memory */
 	{ 106, 32 },       { 115, 1 },               /* memory pools */
+	{ 110, 0 },                                  /* RDMA to virtual memory */
 	{ 120, 0 },                                  /* clusters */
 };
 

@@ -1171,7 +1171,8 @@ def test_status_watch(command, slotprobe, good):
 def test_doctor(slotprobe):
     done = slotprobe("doctor", "--json")
     result = valid("doctor", done)
-    assert [c["name"] for c in result["checks"]] == ["driver", "ptx", "library", "preload", "command", "libunwind", "disk", "permissions"]
+    assert [c["name"] for c in result["checks"]] == ["driver", "ptx", "library", "preload", "command", "launcher", "audit", "libunwind", "disk",
+                                                    "permissions"]
     assert done.returncode == int(any(c["state"] == "problem" for c in result["checks"]))
     assert all(c["remedy"] for c in result["checks"] if c["state"] != "ok")
     done = slotprobe("doctor", "--json", "--", "no-such-command")

@@ -35,6 +35,7 @@ struct fake_record {
 		struct log_rank rank;
 		struct log_device device;
 		struct log_unrouted unrouted;
+		struct log_bypassed bypassed;
 		unsigned char room[LOG_RECORD_MAX];
 	};
 };
@@ -89,7 +90,7 @@ struct fake_device {
 	int capturing;
 	cu_result capture_rc, launch_rc, library_rc, register_rc, alloc_rc, copy_rc;
 	bool legacy_refused;
-	unsigned legacy_open, guards_open, pushes, pops, launches, retains, releases;
+	unsigned legacy_open, guards_open, pushes, pops, launches, retains, releases, bypass_looks;
 	bool hold;                          /* fingerprints wait for fake_run */
 	uint32_t stall;                     /* 1: a fingerprint that is being launched says 2 and waits for 0 */
 	bool ready_dead;                    /* the ready kernel never runs */

@@ -457,6 +457,11 @@ unsigned shim_captures_open(void)
 	return 0;
 }
 
+void shim_bypass_look(void)
+{
+	G.bypass_looks++;
+}
+
 bool shim_legacy_begin(void)
 {
 	if (!G.legacy_refused)

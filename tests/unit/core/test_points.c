@@ -168,6 +168,24 @@ static void unrouted(void **state)
 	assert_int_equal(fake_find(LOG_UNROUTED, 0)->unrouted.flags, 2);
 }
 
+/* Looked for about once a second and at the end, not on every turn. */
+static void bypassed(void **state)
+{
+	unsigned before = fake_gpu.bypass_looks;
+
+	(void)state;
+	for (unsigned i = 0; i < 100; i++)
+		record_source.poll();
+	assert_in_range(fake_gpu.bypass_looks - before, 0, 5);
+	before = fake_gpu.bypass_looks;
+	record_source.abandon(CTR_DROPPED_EXIT);
+	assert_int_equal(fake_gpu.bypass_looks, before + 1);
+	shim_observer.bypassed("cuGraphLaunch", "/opt/plugin.so");
+	assert_int_equal(fake_row(CTR_ROW_BYPASSED)->outcome[0], 1);
+	assert_string_equal(fake_find(LOG_BYPASSED, 0)->bypassed.symbol, "cuGraphLaunch");
+	assert_string_equal(fake_find(LOG_BYPASSED, 0)->bypassed.object, "/opt/plugin.so");
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup(name, fresh)
@@ -179,6 +197,7 @@ int main(void)
 		T(ranks_before_the_recording_are_said_when_it_starts),
 		T(points),
 		T(unrouted),
+		T(bypassed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

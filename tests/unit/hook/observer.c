@@ -103,6 +103,13 @@ static void unrouted(const char *name, int version, uint64_t flags)
 	seen.unrouted_flags = flags;
 }
 
+static void bypassed(const char *symbol, const char *object)
+{
+	COUNT(bypassed);
+	snprintf(seen.bypassed_symbol, sizeof(seen.bypassed_symbol), "%s", symbol);
+	snprintf(seen.bypassed_object, sizeof(seen.bypassed_object), "%s", object);
+}
+
 const struct shim_observer shim_observer = {
 	.cuda_ready = cuda_ready,
 	.launch_begun = &seen.begun,
@@ -115,11 +122,17 @@ const struct shim_observer shim_observer = {
 	.releasing = releasing,
 	.context_going = context_going,
 	.unrouted = unrouted,
+	.bypassed = bypassed,
 };
 
 EXPORT struct seen *slotprobe_test_seen(void)
 {
 	return &seen;
+}
+
+EXPORT void slotprobe_test_bypass_look(void)
+{
+	shim_bypass_look();
 }
 
 EXPORT unsigned slotprobe_test_captures(void)

@@ -13,18 +13,19 @@
 struct seen {
 	uint64_t begun; /* as a row of the counters page has it */
 	unsigned ready, ends, runtime, runtime_missed, instantiated, updated, node_set, destroying, releasing,
-		context_going, unrouted;
+		context_going, unrouted, bypassed;
 	uintptr_t exec, stream, graph, node, params, ctx;
 	uint64_t address, bytes, unrouted_flags;
 	int result, kind, how, device, unrouted_version;
 	unsigned driver_calls_before; /* fake_count of the call that a "before" was told of, just then */
-	char unrouted_name[64];
+	char unrouted_name[64], bypassed_symbol[64], bypassed_object[256];
 };
 
 #define BEGINS(seen) ((unsigned)CTR_ATTEMPTED((seen)->begun))
 
 /* Exported by the test preload under a name that the export list allows. */
 struct seen *slotprobe_test_seen(void);
+void slotprobe_test_bypass_look(void);
 unsigned slotprobe_test_captures(void);
 bool slotprobe_test_legacy_begin(void);
 void slotprobe_test_legacy_end(void);

@@ -55,7 +55,7 @@ def built(tmp_path_factory):
     for kind in ("NEXT", "HANDLE", "DLSYM"):
         lib(out / f"other_{kind}.so", "other.c", f"-D{kind}", "-Wl,-Bsymbolic-functions")
     for program, libs in {"linked": [out / "libcuda.so.1"], "capture": [out / "libcuda.so.1"], "dynamic": [],
-                          "weak": [], "runtime": []}.items():
+                          "weak": [], "runtime": [], "bypass": []}.items():
         cc("-o", out / program, HERE / f"{program}.c", *libs, "-pthread")
     cc("-DLINKED", "-o", out / "runtime_linked", HERE / "runtime.c", out / "libcudart.so.13")
     return out
@@ -159,6 +159,11 @@ def test_capture(built, what):
 
 def test_capture_that_begins_between_two_looks(built):
     run(built, "capture", "between", preload=["paused.so"])
+
+
+@pytest.mark.parametrize("what", ["found", "lazy", "forks"])
+def test_bypass(built, what):
+    run(built, "bypass", what, **({"LD_BIND_NOW": ""} if what == "lazy" else {}))
 
 
 def test_without_the_preload_the_programs_would_notice(built):
