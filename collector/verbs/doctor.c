@@ -203,6 +203,7 @@ static void check_preload(struct finding *f, const struct options *o)
 static void check_command(struct finding *f, const struct options *o)
 {
 	char path[PATH_MAX], through[PATH_MAX] = "";
+	enum program_kind kind;
 	const char *problem;
 
 	if (!o->n_operands) {
@@ -214,9 +215,15 @@ static void check_command(struct finding *f, const struct options *o)
 		      strerror(errno));
 		return;
 	}
-	problem = program_problem(program_inspect(path, through, sizeof(through)));
+	kind = program_inspect(path, through, sizeof(through));
+	problem = program_problem(kind);
 	if (problem)
-		found(f, STATE_PROBLEM, "use a dynamically linked build of it, without setuid and file capabilities",
+		found(f, STATE_PROBLEM,
+		      kind == PROGRAM_STATIC ? "use a dynamically linked build of it; if it only starts the server and "
+					       "keeps the environment, the server is recorded all the same"
+		      : kind == PROGRAM_SECURE
+			      ? "run it without setuid and file capabilities, as the user who shall own the run"
+			      : "use a build for this machine",
 		      "'%s' %s", through, problem);
 	else
 		found(f, STATE_OK, NULL, "'%s' can be preloaded into%s%s", path, strcmp(path, through) ? ", as " : "",

@@ -9,7 +9,7 @@ _slotprobe() {
 	fi
 	case $verb in
 	record)
-		options="--output --arm --probe --level --paused --label --watch-slot --min-free --max-size --keep-keys --color --help --version -o -h"
+		options="--output --arm --probe --level --paused --label --watch-slot --min-free --max-size --keep-keys --audit --color --help --version -o -h"
 		case $prev in
 		--level) values="donations launches" ;;
 		--color) values="auto always never" ;;

@@ -47,7 +47,11 @@ RUN_FILES = [
 # verb: (more description, files, examples)
 MORE = {
     "record": (
-        ["RUN is a new directory; without -o its name is said on stderr.", SIZES], RUN_FILES,
+        ["RUN is a new directory; without -o its name is said on stderr.", SIZES,
+         "The command gets slotprobe's library and its adapters in front of its LD_PRELOAD, and with --audit slotprobe's auditor in front of its "
+         "LD_AUDIT. A launcher that resets the environment (sudo, env -i, a container) loses them: put record behind it. A library that is "
+         "opened with RTLD_DEEPBIND is bound past every preload; where that happens diff says bypassed_object, and --audit reaches it."],
+        RUN_FILES,
         [("Record a server with CUDA graphs off, then on:", ["slotprobe record -o off --arm graph-off -- ./server --no-graphs",
                                                             "slotprobe record -o on --arm graph-on -- ./server"]),
          ("Record only what happens after the server is warm:", ["slotprobe record -o on --arm graph-on --paused -- ./server &",
@@ -92,8 +96,17 @@ MORE = {
         RUN_FILES,
         [("The donations as a table:", ["slotprobe export --format csv on | grep donate"]),
          ("A trace:", ["slotprobe export --format perfetto -o on.pftrace on"])]),
-    "doctor": ([], [], [("Before recording a server:", ["slotprobe doctor -- ./server"]),
-                        ("While an SGLang server runs:", ["slotprobe doctor --url http://127.0.0.1:30000 --run on --concurrency 4 --tokens 512"])]),
+    "doctor": (
+        ["Its checks, each with a remedy where one is needed:",
+         ("driver, ptx", "is there a CUDA driver, does it work, does it take slotprobe's device code"),
+         ("library, preload", "can slotprobe be preloaded, and beside what LD_PRELOAD holds already"),
+         ("command", "is the command's program dynamically linked, without setuid and file capabilities"),
+         ("launcher", "does the command hand on what record gives: sudo, doas, pkexec, su, env -i, ssh, systemd-run and containers do not; "
+          "python -E and -I overlook PYTHONPATH, so that adapters in Python are lost, and the preload is not"),
+         ("audit", "does record --audit work, which reaches libraries opened with RTLD_DEEPBIND"),
+         ("libunwind, disk, permissions", "can call sites be taken, is there room, can a run be made here")], [],
+        [("Before recording a server:", ["slotprobe doctor -- ./server"]),
+         ("While an SGLang server runs:", ["slotprobe doctor --url http://127.0.0.1:30000 --run on --concurrency 4 --tokens 512"])]),
 }
 
 SYNOPSIS = """slotprobe answers one question about a running inference server: is the state that a request hands over for reuse the same with

@@ -30,6 +30,7 @@ CHECKS = {
     "race": (["tests/gpu/race/run.py"], 120),
     "costs": (["tests/bench/run.py", "--driver", "cuda"], 330),
     "storm": (["tests/bench/storm.py", "--driver", "cuda"], 200),
+    "routes": (["tests/gpu/routes/run.py"], 240),
 }
 
 

@@ -7,6 +7,8 @@ import torch
 
 launches = int(sys.argv[1])
 counter = torch.zeros(1, dtype=torch.int64, device="cuda")
+counter += 1  # loaded before the capture
+torch.cuda.synchronize()
 graph = torch.cuda.CUDAGraph()
 with torch.cuda.graph(graph):
     counter += 1
