@@ -48,10 +48,29 @@ static const void *address(const struct dl_phdr_info *info, uintptr_t value)
 	return (const void *)(value < info->dlpi_addr ? value + info->dlpi_addr : value);
 }
 
-/* Undefined symbols come before all that are hashed. */
-static size_t undefined_symbols(const uint32_t *gnu_hash, const uint32_t *hash)
+static size_t most_referenced(const Elf64_Rela *rela, size_t n)
 {
-	return gnu_hash ? gnu_hash[1] : hash ? hash[1] : 0;
+	size_t most = 0;
+
+	for (size_t i = 0; rela && i < n; i++)
+		if (ELF64_R_SYM(rela[i].r_info) > most)
+			most = ELF64_R_SYM(rela[i].r_info);
+	return most;
+}
+
+/* Undefined symbols come before all that are hashed. The table of an object that exports nothing does not tell how many
+ * there are; its relocations do. */
+static size_t undefined_symbols(const struct object *o, const uint32_t *gnu_hash, const uint32_t *hash)
+{
+	size_t plt, rest;
+
+	if (gnu_hash && gnu_hash[1] > 1)
+		return gnu_hash[1];
+	if (hash)
+		return hash[1];
+	plt = most_referenced(o->plt, o->n_plt);
+	rest = most_referenced(o->rela, o->n_rela);
+	return (plt > rest ? plt : rest) + 1;
 }
 
 static bool read_object(const struct dl_phdr_info *info, struct object *o)
@@ -102,7 +121,7 @@ static bool read_object(const struct dl_phdr_info *info, struct object *o)
 	}
 	if (!o->symbols || !o->strings)
 		return false;
-	o->n_undefined = undefined_symbols(gnu_hash, hash);
+	o->n_undefined = undefined_symbols(o, gnu_hash, hash);
 	return true;
 }
 
@@ -225,30 +244,45 @@ struct news {
 	char symbol[64], object[128];
 };
 
-/* Of the one thread that looks. */
+/* Objects, by where they lie. */
+struct list {
+	unsigned n;
+	bool cut; /* there was no room */
+	uintptr_t base[KNOWN_MAX];
+};
+
+/* Of the one thread that looks. `later`: with slots that are not bound yet. */
 static struct {
 	unsigned long long adds, subs;
-	uintptr_t told[KNOWN_MAX], later[KNOWN_MAX];
-	unsigned n_told, n_later;
-	bool crowded; /* `later` has no room: every object is looked at each time */
-	bool known;   /* adds and subs are those of the last whole look */
+	struct list told, later;
+	bool known; /* the rest is that of the last whole look */
 } past;
 
+/* All objects, or only those that were to be looked at later. */
 struct look {
-	bool all, first, crowded, cut;
-	unsigned n_news, n_later;
-	uintptr_t later[KNOWN_MAX];
+	bool all, first;
+	unsigned n_news;
+	struct list told, later;
 	struct news news[NEWS_MAX];
 };
 
 static uint32_t walking, forking;
 
-static bool listed(const uintptr_t *list, unsigned n, uintptr_t base)
+static bool listed(const struct list *list, uintptr_t base)
 {
-	for (unsigned i = 0; i < n; i++)
-		if (list[i] == base)
+	for (unsigned i = 0; i < list->n; i++)
+		if (list->base[i] == base)
 			return true;
 	return false;
+}
+
+static bool add(struct list *list, uintptr_t base)
+{
+	if (list->n == KNOWN_MAX)
+		list->cut = true;
+	else
+		list->base[list->n++] = base;
+	return !list->cut;
 }
 
 static void copy(char *to, size_t room, const char *from)
@@ -272,48 +306,43 @@ static void take(struct look *look, const struct dl_phdr_info *info)
 
 	switch (judge_object(info, &name)) {
 	case BOUND_PAST:
-		if (past.n_told == KNOWN_MAX)
-			break;
 		if (look->n_news == NEWS_MAX) {
-			look->cut = true;
-			break;
+			add(&look->later, info->dlpi_addr);
+		} else if (add(&look->told, info->dlpi_addr)) {
+			copy(look->news[look->n_news].symbol, sizeof(look->news[0].symbol), name);
+			copy(look->news[look->n_news].object, sizeof(look->news[0].object), info->dlpi_name);
+			look->n_news++;
 		}
-		past.told[past.n_told++] = info->dlpi_addr;
-		copy(look->news[look->n_news].symbol, sizeof(look->news[0].symbol), name);
-		copy(look->news[look->n_news].object, sizeof(look->news[0].object), info->dlpi_name);
-		look->n_news++;
 		break;
 	case BOUND_LATER:
-		if (look->n_later == KNOWN_MAX)
-			look->crowded = true;
-		else
-			look->later[look->n_later++] = info->dlpi_addr;
+		add(&look->later, info->dlpi_addr);
 		break;
 	case BOUND_ELSEWHERE:
 		break;
 	}
 }
 
+/* Is there anything to look at? */
+static bool begin_look(struct look *look, const struct dl_phdr_info *info, size_t bytes)
+{
+	look->first = false;
+	if (bytes < sizeof(*info))
+		return false; /* a libc that does not say what came and went */
+	look->all = !past.known || info->dlpi_adds != past.adds || info->dlpi_subs != past.subs || past.later.cut;
+	past.adds = info->dlpi_adds;
+	past.subs = info->dlpi_subs;
+	return look->all || past.later.n;
+}
+
 static int visit(struct dl_phdr_info *info, size_t bytes, void *data)
 {
 	struct look *look = data;
 
-	if (look->first) {
-		look->first = false;
-		if (bytes < sizeof(*info))
-			return 1; /* a libc that does not say what came and went */
-		if (!past.known || info->dlpi_adds != past.adds || info->dlpi_subs != past.subs || past.crowded)
-			look->all = true;
-		if (info->dlpi_subs != past.subs)
-			past.n_told = 0; /* another object may stand where one of them stood */
-		past.adds = info->dlpi_adds;
-		past.subs = info->dlpi_subs;
-		if (!look->all && !past.n_later)
-			return 1;
-	}
-	if (!look->all && !listed(past.later, past.n_later, info->dlpi_addr))
-		return 0;
-	if (!listed(past.told, past.n_told, info->dlpi_addr) && !is_an_end(info))
+	if (look->first && !begin_look(look, info, bytes))
+		return 1;
+	if (listed(&past.told, info->dlpi_addr))
+		add(&look->told, info->dlpi_addr); /* it is still there */
+	else if ((look->all || listed(&past.later, info->dlpi_addr)) && !is_an_end(info))
 		take(look, info);
 	return 0;
 }
@@ -395,10 +424,9 @@ void shim_bypass_look(void)
 
 	if (!driver_is_there() || !walk(visit, &look))
 		return;
-	if (look.all || look.n_later || past.n_later) {
-		past.n_later = look.n_later;
-		memcpy(past.later, look.later, sizeof(past.later));
-		past.crowded = look.crowded || look.cut;
+	if (look.all || past.later.n) {
+		past.told = look.told;
+		past.later = look.later;
 		past.known = true;
 	}
 	for (unsigned i = 0; i < look.n_news; i++)

@@ -51,6 +51,13 @@ static void found(void)
 	CHECK_INT(looked(), 1);
 	plugin = open_plugin(RTLD_NOW | RTLD_DEEPBIND);
 	CHECK_INT(looked(), 2); /* another time is another object */
+	CHECK(dlopen("libquiet.so", RTLD_NOW));
+	CHECK_INT(looked(), 2);
+	CHECK(dlopen("libquiet-too.so", RTLD_NOW | RTLD_DEEPBIND)); /* exports nothing, so its hash table is empty */
+	CHECK_INT(looked(), 3);
+	CHECK(strstr(seen()->bypassed_object, "/libquiet-too.so"));
+	dlclose(plugin);
+	CHECK_INT(looked(), 3); /* and what stays is not told again when another goes */
 }
 
 /* Bound when it is first called, so nothing is said before; then it is found without anything else being loaded. */

@@ -52,6 +52,8 @@ def built(tmp_path_factory):
     for n in ("12", "13"):
         lib(out / f"libplugin{n}.so", "plugin.c", "-DWITH_RUNTIME", out / f"libcudart.so.{n}")
     lib(out / "libstranger.so", "stranger.c")
+    for name in ("libquiet.so", "libquiet-too.so"):
+        lib(out / name, "quiet.c")
     for kind in ("NEXT", "HANDLE", "DLSYM"):
         lib(out / f"other_{kind}.so", "other.c", f"-D{kind}", "-Wl,-Bsymbolic-functions")
     for program, libs in {"linked": [out / "libcuda.so.1"], "capture": [out / "libcuda.so.1"], "dynamic": [],
