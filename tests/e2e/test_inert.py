@@ -7,7 +7,7 @@ import sys
 import pytest
 
 PROGRAMS = {
-    "ls": ["/bin/ls", "-la", "/"],
+    "ls": ["/bin/ls", "-la", "/usr"],
     "open files": ["/bin/ls", "/proc/self/fd"],
     "status": ["/bin/sh", "-c", "echo out; echo err >&2; exit 7"],
     "signal": ["/bin/sh", "-c", "kill -SEGV $$"],
