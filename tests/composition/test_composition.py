@@ -7,7 +7,6 @@ import pathlib
 import shutil
 import subprocess
 import sys
-import zipfile
 
 import pytest
 
@@ -73,14 +72,11 @@ def place(build, tmp_path):
 
 
 @pytest.fixture(scope="session")
-def saver(tmp_path_factory):
-    """torch_memory_saver's preload for CUDA 13, from its wheel, which tests/deps.sh fetches."""
-    wheels = list((ROOT / "build" / "wheels").glob("torch_memory_saver-*.whl"))
-    assert wheels, "torch_memory_saver's wheel is missing: tests/deps.sh check fetches it"
-    folder = tmp_path_factory.mktemp("saver")
-    with zipfile.ZipFile(wheels[0]) as wheel:
-        (name,) = [n for n in wheel.namelist() if n.startswith("torch_memory_saver_hook_mode_preload_cu13")]
-        return pathlib.Path(wheel.extract(name, folder))
+def saver():
+    """torch_memory_saver's preload for CUDA 13, from PyPI."""
+    found = list((ROOT / "build" / "pytools").glob("torch_memory_saver_hook_mode_preload_cu13*.so"))
+    assert found, "torch_memory_saver is missing: tests/deps.sh check fetches it"
+    return found[0]
 
 
 @pytest.fixture(scope="session")

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every route to cuGraphLaunch on this machine's driver, each recorded and held against the program's own count of its launches.
 
-    tests/gpu/routes/run.py [--build FOLDER] [--driver cuda|cpu] [--nvcc PATH] [--saver WHEEL] [--json FILE]
+    tests/gpu/routes/run.py [--build FOLDER] [--driver cuda|cpu] [--nvcc PATH] [--saver FOLDER] [--json FILE]
 
 Prints a table; exit status 0 when every route is counted exactly. Needs a built tree, nvcc for the routes through cudart, and PyTorch,
-CuPy and JAX in this Python for theirs; a route whose needs are missing fails. --saver: torch_memory_saver's wheel, for the route
-beside it. --driver cpu runs what the CPU driver has, for trying this script itself.
+CuPy and JAX in this Python for theirs; a route whose needs are missing fails. --saver: where torch_memory_saver
+lies (build/pytools), for the routes beside it. --driver cpu runs what the CPU driver has, for trying this script itself.
 """
 import argparse
 import concurrent.futures
@@ -18,7 +18,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "routes"))
@@ -28,11 +27,12 @@ from routes import JAX_ENV, N, ROUTES, Route, run_route, start_nvcc  # noqa: E40
 AT_ONCE = 4  # the Python ones spend their time in imports
 
 
-def saver_routes(wheel, folder, nvcc):
+def saver_routes(installed, folder, nvcc):
     """PyTorch under torch_memory_saver: before slotprobe, as its own helper puts it, and behind. Its library needs a libcudart.so.13 in
     every process that it is preloaded into."""
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(folder / "saver")
+    (folder / "saver").mkdir()
+    for part in installed.glob("torch_memory_saver*"):  # and nothing else that lies there
+        (folder / "saver" / part.name).symlink_to(part.resolve())
     (library,) = (folder / "saver").glob("torch_memory_saver_hook_mode_preload_cu13*")
     runtime = pathlib.Path(nvcc or "/usr/local/cuda/bin/nvcc").resolve().parent.parent / "lib64"
     script, env = "{here}/saver_route.py", {"PYTHONPATH": str(folder / "saver"), "LD_LIBRARY_PATH": ":".join(
@@ -75,7 +75,7 @@ def run_all(args, folder):
     out = args.build / "tests" / "routes"
     cpu = args.build / "cpudriver" if args.driver == "cpu" else None
     routes = [r for r in ROUTES if not cpu or r.needs == "driver"]
-    if args.saver and not cpu:
+    if list(args.saver.glob("torch_memory_saver_hook_mode_preload_cu13*")) and not cpu:
         routes += saver_routes(args.saver, folder, args.nvcc)
     builds = start_nvcc(args.nvcc, out) if args.nvcc and not cpu else {}
 
@@ -110,7 +110,7 @@ def main() -> int:
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
     parser.add_argument("--driver", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--nvcc", default=shutil.which("nvcc") or next(filter(os.path.exists, ["/usr/local/cuda/bin/nvcc"]), None))
-    parser.add_argument("--saver", type=pathlib.Path, default=next((ROOT / "build/wheels").glob("torch_memory_saver-*.whl"), None))
+    parser.add_argument("--saver", type=pathlib.Path, default=ROOT / "build" / "pytools")
     parser.add_argument("--json", type=pathlib.Path)
     args = parser.parse_args()
     args.build = args.build.resolve()
@@ -124,7 +124,8 @@ def main() -> int:
         if not row["ok"] and row.get("stderr"):
             print("     " + row["stderr"].strip().replace("\n", "\n     "))
     result = {"seconds": round(time.time() - begun, 1), "torch": version("torch"), "cupy": cupy_version(), "jax": version("jax"),
-              "nvcc_failed": nvcc_failed, "rows": rows, "ok": bool(rows) and all(r["ok"] for r in rows)}
+              "nvcc_failed": nvcc_failed,
+              "torch_memory_saver": any("torch_memory_saver" in r["route"] for r in rows), "rows": rows, "ok": bool(rows) and all(r["ok"] for r in rows)}
     if args.json:
         args.json.write_text(json.dumps(result, indent=1) + "\n")
     print(f"{sum(r['ok'] for r in rows)} of {len(rows)} routes, {result['seconds']} s")
