@@ -10,6 +10,7 @@
 #include "compare/patterns.h"
 #include "compare/third.h"
 #include "compare/tolerance.h"
+#include "compare/writer.h"
 #include "options.h"
 #include "reasons.h"
 
@@ -90,6 +91,8 @@ struct finding {
 	int64_t origin_slot;
 	bool inherited; /* unknown: all of it came after this restore, which brought a wrong state back */
 	struct align_ref heirloom;
+	bool has_writer; /* a captured kernel that took another index */
+	struct finding_writer writer;
 };
 
 struct diff {

@@ -11,6 +11,8 @@
 
 #include "compare/diff.h"
 
+#define WRITERS_SOUGHT 8
+
 static const struct {
 	const char *name, *text;
 } causes[CAUSE_COUNT] = {
@@ -394,6 +396,9 @@ int find_findings(struct diff *diff)
 	}
 	for (uint32_t i = 0; fine && i < diff->n_findings; i++) {
 		find_patterns(diff, i, &diff->finding[i].patterns);
+		/* Each look reads a log again. */
+		diff->finding[i].has_writer =
+			i < WRITERS_SOUGHT && find_writer(diff, &diff->finding[i], &diff->finding[i].writer);
 		fine = look_back(diff, &diff->finding[i]);
 	}
 	free(g.row);

@@ -17,6 +17,7 @@ int diff_print_html(FILE *f, const struct diff *diff, struct error *err);
 /* The kind that leads a finding, and the row that it shows as its example. */
 enum explain_kind finding_kind(const struct finding *finding);
 uint32_t finding_example(const struct finding *finding);
+char *writer_sentence(const struct finding_writer *writer);                     /* to be freed; NULL: no memory */
 char *finding_sentence(const struct diff *diff, const struct finding *finding); /* to be freed; NULL: no memory */
 /* Each pattern as "BEFOREonly in ...AFTER". */
 void patterns_print(FILE *f, const struct patterns *patterns, const char *before, const char *after);

@@ -112,6 +112,15 @@ static void print_why(FILE *f, const struct diff *diff)
 
 #define FINDINGS_SHOWN 16
 
+static void print_writer(FILE *f, const struct finding *finding)
+{
+	char *sentence = finding->has_writer ? writer_sentence(&finding->writer) : NULL;
+
+	if (sentence)
+		fprintf(f, "     written by: %s\n", sentence);
+	free(sentence);
+}
+
 static void print_findings(FILE *f, const struct diff *diff, bool color)
 {
 	if (!diff->n_findings)
@@ -122,6 +131,7 @@ static void print_findings(FILE *f, const struct diff *diff, bool color)
 
 		fprintf(f, "  %zu. %s\n", i + 1, sentence ? sentence : "");
 		fprintf(f, "     usual cause: %s\n", finding_cause_text(diff->finding[i].cause));
+		print_writer(f, &diff->finding[i]);
 		free(sentence);
 	}
 	if (diff->n_findings > FINDINGS_SHOWN)

@@ -145,6 +145,22 @@ static json_t *kinds_json(const struct finding *f)
 	return kinds;
 }
 
+/* A captured kernel that writes these planes and found another index than the slot's. */
+static json_t *writer_json(const struct finding_writer *w)
+{
+	char *text = writer_sentence(w);
+	json_t *object =
+		json_pack("{s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:I, s:I, s:o, s:o}", "text", json_text(text), "kernel",
+			  json_text(w->kernel), "graph", json_count(w->graph->number), "node", (json_int_t)w->node,
+			  "graphs", (json_int_t)w->n_graphs, "region", json_text(w->region->name), "offset",
+			  json_count(w->offset), "value", (json_int_t)w->value, "slot", (json_int_t)w->slot, "slot_at",
+			  w->has_at ? json_count(w->at) : json_null(), "meant_in",
+			  w->has_meant ? json_text(w->meant->name) : json_null());
+
+	free(text);
+	return object;
+}
+
 static json_t *finding_json(const struct diff *diff, uint32_t index)
 {
 	const struct finding *f = &diff->finding[index];
@@ -161,6 +177,7 @@ static json_t *finding_json(const struct diff *diff, uint32_t index)
 	json_object_set_new(object, "events", events_json(diff, f));
 	json_object_set_new(object, "planes", planes_json(diff, index));
 	json_object_set_new(object, "patterns", patterns_json(&f->patterns));
+	json_object_set_new(object, "writer", f->has_writer ? writer_json(&f->writer) : json_null());
 	return object;
 }
 

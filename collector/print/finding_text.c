@@ -258,6 +258,29 @@ static void put_others(FILE *f, const struct finding *finding)
 		fprintf(f, "; one cause for %s", amount_of(finding->n_rows, "slot", "slots"));
 }
 
+char *writer_sentence(const struct finding_writer *w)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	if (!f)
+		return NULL;
+	fprintf(f,
+		"the captured kernel %s (node %u of graph %" PRIu64
+		", and so in %s) writes these planes and reads %s+%" PRIu64 " = %" PRId64,
+		safe(w->kernel), w->node, w->graph->number, amount_of(w->n_graphs, "graph", "graphs"),
+		safe(w->region->name), w->offset, w->value);
+	if (w->has_meant)
+		fprintf(f, "; %s intended slot %" PRId64, safe(w->meant->name), w->slot);
+	if (w->has_at)
+		fprintf(f, "; slot %" PRId64 " stood at %s+%" PRIu64, w->slot, safe(w->region->name), w->at);
+	if (fclose(f) == 0)
+		return text;
+	free(text);
+	return NULL;
+}
+
 char *finding_sentence(const struct diff *diff, const struct finding *finding)
 {
 	char *text = NULL;

@@ -342,6 +342,11 @@ static void finding(FILE *f, struct html_page *page, const json_t *x)
 		html_text(f, html_member(x, "usual_cause"));
 		fputs("</p>\n", f);
 	}
+	if (html_member(json_object_get(x, "writer"), "text")[0]) {
+		fputs("<p>Written by: ", f);
+		html_text(f, html_member(json_object_get(x, "writer"), "text"));
+		fputs("</p>\n", f);
+	}
 	patterns(f, json_object_get(x, "patterns"));
 	finding_slots(f, x);
 	finding_events(f, page, json_object_get(x, "events"));

@@ -376,3 +376,23 @@ int model_planes(const struct model_process *p, model_see *see, void *arg, struc
 	map_free(&numbers.open);
 	return 0;
 }
+
+int model_values(const struct model_process *p, uint64_t event, model_see_values *see, void *arg, struct error *err)
+{
+	const struct log_record *rec;
+	struct log log;
+	bool more = true;
+
+	if (!p->from->log_path)
+		return 0;
+	if (log_open(&log, p->from->log_path, err) != 0)
+		return -1;
+	while (more && log_next(&log, &rec)) {
+		const struct log_region_values *values = (const void *)rec;
+
+		if (rec->type == LOG_REGION_VALUES && values->event == event)
+			more = see(arg, values);
+	}
+	log_close(&log);
+	return 0;
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * writer.c: see writer.h. A state that was not written where it was handed over has a writer that took another index: the graphs'
+ * bound parameters say which kernels are given both the planes and a region, and the region's recorded integers what they found
+ * there.
+ */
+#include "compare/writer.h"
+
+#include <string.h>
+
+#include "compare/diff.h"
+
+struct values {
+	uint32_t region, n;
+	int64_t value[LOG_RECORD_MAX / sizeof(int64_t)];
+};
+
+struct search {
+	const struct model_process *p;
+	const struct model_event *event;
+	const struct diff_row *row;
+	struct values of[8]; /* regions that were read with the event */
+	unsigned n;
+};
+
+static bool take_values(void *arg, const struct log_region_values *v)
+{
+	struct search *s = arg;
+	struct values *to = &s->of[s->n];
+
+	if (s->n == sizeof s->of / sizeof s->of[0])
+		return false;
+	to->region = v->region;
+	to->n = v->n_values;
+	if (to->n > sizeof to->value / sizeof to->value[0])
+		return true;
+	memcpy(to->value, v->value, to->n * sizeof to->value[0]);
+	s->n++;
+	return true;
+}
+
+/* As the preload reads them: docs/known-gaps.md. */
+static uint32_t width_of(const struct model_region *r)
+{
+	const char *dtype = model_dtype_name(r->dtype);
+
+	if (strcmp(dtype, "i32") == 0 || strcmp(dtype, "f32") == 0)
+		return 4;
+	return strcmp(dtype, "raw") == 0 || strcmp(dtype, "f64") == 0 ? 8 : 1;
+}
+
+static const struct model_region *region_of(const struct model_process *p, int64_t id)
+{
+	for (size_t i = 0; i < p->n_regions; i++) {
+		if ((int64_t)p->region[i].id == id)
+			return &p->region[i];
+	}
+	return NULL;
+}
+
+static const struct values *values_of(const struct search *s, const struct model_region *region)
+{
+	for (unsigned i = 0; i < s->n; i++) {
+		if (s->of[i].region == region->id)
+			return &s->of[i];
+	}
+	return NULL;
+}
+
+/* From index `from` on, `n` of them. */
+static bool holds_among(const struct values *v, uint64_t from, uint64_t n, int64_t slot, uint64_t *index)
+{
+	for (uint64_t i = from; i < v->n && i - from < n; i++) {
+		if (v->value[i] == slot) {
+			*index = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool holds(const struct values *v, int64_t slot, uint64_t *index)
+{
+	return holds_among(v, 0, v->n, slot, index);
+}
+
+/* How many rows the kernel had: an index each. Not told: all that is left of the region. */
+static uint64_t rows_of(const struct search *s)
+{
+	const struct model_step *step = model_step(s->p, s->event->step);
+	int32_t rows = step ? (step->padded > step->batch ? step->padded : step->batch) : 0;
+
+	return rows > 0 ? (uint64_t)rows : UINT64_MAX;
+}
+
+/* ---- one node ---- */
+
+static bool writes_here(const struct search *s, const struct model_graph *g, uint32_t node)
+{
+	const struct model_pool *pool = &s->p->pool[s->event->pool];
+
+	for (size_t i = 0; i < g->n_touch; i++) {
+		const struct model_touch *t = &g->touch[i];
+
+		if (t->node != node || t->target != 0 || t->id != pool->id)
+			continue;
+		for (uint32_t k = 0; k < s->row->n_planes; k++) {
+			if (s->row->plane[k] == t->plane)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* "indices" and "indices_buf": what was meant, and the buffer that it was to be copied to. */
+static bool is_of_one_name(const struct model_region *a, const struct model_region *b)
+{
+	size_t x = strlen(a->name), y = strlen(b->name);
+
+	return x && y && strncmp(a->name, b->name, x < y ? x : y) == 0;
+}
+
+/* What the kernel found where it looks; false where it found the slot, or nobody knows. */
+static bool look(const struct search *s, const struct model_graph *g, const struct model_touch *t,
+		 struct finding_writer *w)
+{
+	const struct model_region *region = region_of(s->p, t->id);
+	const struct values *v = region ? values_of(s, region) : NULL;
+	const uint64_t width = region ? width_of(region) : 1;
+	uint64_t index = t->offset / width, other;
+
+	if (!v || t->offset % width || index >= v->n || holds_among(v, index, rows_of(s), s->event->slot, &other))
+		return false;
+	*w = (struct finding_writer) { .process = s->p,
+				       .graph = g,
+				       .node = t->node,
+				       .kernel = t->kernel,
+				       .region = region,
+				       .offset = t->offset,
+				       .slot = s->event->slot,
+				       .has_value = true,
+				       .value = v->value[index] };
+	w->has_at = holds(v, s->event->slot, &other);
+	w->at = w->has_at ? other * width : 0;
+	for (unsigned i = 0; i < s->n && !w->has_meant; i++) {
+		const struct model_region *meant = region_of(s->p, s->of[i].region);
+
+		w->has_meant = meant && meant != region && is_of_one_name(meant, region) &&
+			       holds(&s->of[i], s->event->slot, &other);
+		w->meant = w->has_meant ? meant : NULL;
+	}
+	return w->has_at || w->has_meant;
+}
+
+/* The slot's number elsewhere in the same region says more than in another one. */
+static bool is_better(const struct finding_writer *w, const struct finding_writer *than)
+{
+	return !than->kernel || (w->has_at && !than->has_at);
+}
+
+static void look_at_graph(const struct search *s, const struct model_graph *g, struct finding_writer *best)
+{
+	struct finding_writer w;
+
+	for (size_t i = 0; i < g->n_touch; i++) {
+		const struct model_touch *t = &g->touch[i];
+
+		if (t->target == 1 && t->kernel[0] && writes_here(s, g, t->node) && look(s, g, t, &w) &&
+		    is_better(&w, best))
+			*best = w;
+	}
+}
+
+static bool does_so(const struct search *s, const struct model_graph *g, const struct finding_writer *best)
+{
+	struct finding_writer w;
+
+	for (size_t i = 0; i < g->n_touch; i++) {
+		const struct model_touch *t = &g->touch[i];
+
+		if (t->target == 1 && strcmp(t->kernel, best->kernel) == 0 && t->id == (int32_t)best->region->id &&
+		    writes_here(s, g, t->node) && look(s, g, t, &w))
+			return true;
+	}
+	return false;
+}
+
+bool find_writer(const struct diff *diff, const struct finding *finding, struct finding_writer *writer)
+{
+	static struct search s; /* the collector has one thread, and this is large */
+	const struct diff_row *row = &diff->row[finding->first_row];
+	struct align_ref at = row->shown[finding->side];
+	struct error err;
+
+	if (finding->cause != CAUSE_NOT_WRITTEN && finding->cause != CAUSE_MISPLACED)
+		return false;
+	memset(&s, 0, sizeof s);
+	s.p = align_process(&diff->al.side[finding->side], at);
+	s.event = align_event(&diff->al.side[finding->side], at);
+	s.row = row;
+	if (s.event->pool == MODEL_NONE || s.event->slot == LOG_NO_SLOT ||
+	    model_values(s.p, s.event->id, take_values, &s, &err) != 0)
+		return false;
+	for (size_t i = 0; s.n && i < s.p->n_graphs; i++)
+		look_at_graph(&s, &s.p->graph[i], writer);
+	for (size_t i = 0; writer->kernel && i < s.p->n_graphs; i++)
+		writer->n_graphs += does_so(&s, &s.p->graph[i], writer);
+	return writer->kernel != NULL;
+}
