@@ -211,6 +211,25 @@ def test_stale_index_tail_shows_in_what_the_graphs_bind(lab):
     assert offsets(lab.record("graph-on", *STALE)) == {0, 16, 24, 28}  # batches of 8, 4, 2, 1 rows, 4 bytes each
 
 
+def test_the_captured_kernel_and_the_region_it_read_are_named(lab):
+    a, b = lab.record("graph-off"), lab.record("graph-on", *STALE)
+    (finding,) = lab.diff(a, b)[1]["findings"]
+    first = b.first_wrong(finding["slots"][0]["slot"])
+    writer = finding["writer"]
+    assert (writer["kernel"], writer["region"], writer["value"]) == ("toy_track", "track_indices", 0)
+    assert writer["offset"] in (16, 24, 28) and writer["graphs"] == 3  # not the graph of the largest batch
+    assert writer["slot"] == finding["events"][0]["slot"] and writer["slot_at"] in range(0, 16, 4)
+    assert f"toy_track (node {writer['node']} of graph {writer['graph']}" in writer["text"] and first["differs"]
+    assert f"     written by: {writer['text']}\n" in lab.slotprobe("diff", a.path, b.path).stdout
+
+
+@pytest.mark.parametrize("bug, options", [("snapshot-too-early", ("--fixed-answers",)), ("conv-leak", ("--fixed-answers", "--chunk", "2", "--track-interval", "2")),
+                                          ("wrong-position", ("--fixed-answers", "--chunk", "8"))])
+def test_no_kernel_is_blamed_where_the_index_was_right(lab, bug, options):
+    findings = lab.diff(lab.record("graph-off", "--bug", bug, *options), lab.record("graph-on", "--bug", bug, *options))[1]["findings"]
+    assert findings and all(f["writer"] is None for f in findings)
+
+
 # ---- bugs that reach the live state ----
 # A wrong live state changes the next token, and then nothing that follows has a mate. With fixed answers the prompts decide what is
 # handed over, so that every wrong slot can be held against the toy's journal.
