@@ -163,7 +163,7 @@ class Checks:
         expect(status == 1 and codes(alone), f"check: {json.dumps(result)[:1500]}")
         expect(verdict == 1 and differs, f"diff: {json.dumps(result)[:1500]}")
         expect(all(s["claimed_len"][1] and s["slot"] > 0 for s in differs), f"a slot without its length: {result['claimed_len']}")
-        expect("mamba_track_indices_buf" in text and "track_mamba_states" in text, f"kernel and region are not named: {result['lines']}")
+        expect("mamba_track_indices_buf" in text and "track_mamba_state" in text, f"kernel and region are not named: {result['lines']}")
         return result
 
     # ---- under load ----
