@@ -10,32 +10,61 @@
 
 #include "compare/diff.h"
 
+#define REGIONS_MAX 8 /* that are read with one event */
+#define TOLD_MAX    16
+#define ROWS_TRIED  4 /* each reads a log again */
+
 struct values {
 	uint32_t region, n;
 	int64_t value[LOG_RECORD_MAX / sizeof(int64_t)];
 };
 
+/* What the regions held when the slot of one event was read. */
+struct told {
+	uint64_t event;
+	unsigned n;
+	bool holds; /* some region holds the number of the slot that is sought */
+	struct values of[REGIONS_MAX];
+};
+
+/* By the time that a slot is read its number may be gone from the regions: then an earlier event may have met it there. Of those
+ * the last ones are kept. */
 struct search {
 	const struct model_process *p;
 	const struct model_event *event;
 	const struct diff_row *row;
-	struct values of[8]; /* regions that were read with the event */
-	unsigned n;
+	const struct told *now; /* that is looked at */
+	struct told told[TOLD_MAX];
+	uint64_t n_told; /* ever; the last one is still being read */
 };
+
+static struct told *last_told(struct search *s)
+{
+	return &s->told[(s->n_told - 1) % TOLD_MAX];
+}
 
 static bool take_values(void *arg, const struct log_region_values *v)
 {
 	struct search *s = arg;
-	struct values *to = &s->of[s->n];
+	struct told *t = s->n_told ? last_told(s) : NULL;
+	struct values *to;
 
-	if (s->n == sizeof s->of / sizeof s->of[0])
-		return false;
+	if (!t || t->event != v->event) {
+		if (!t || t->holds)
+			s->n_told++;
+		t = last_told(s);
+		t->event = v->event;
+		t->n = 0;
+		t->holds = false;
+	}
+	if (t->n == REGIONS_MAX || v->n_values > sizeof t->of[0].value / sizeof t->of[0].value[0])
+		return true;
+	to = &t->of[t->n++];
 	to->region = v->region;
 	to->n = v->n_values;
-	if (to->n > sizeof to->value / sizeof to->value[0])
-		return true;
 	memcpy(to->value, v->value, to->n * sizeof to->value[0]);
-	s->n++;
+	for (uint32_t i = 0; i < to->n; i++)
+		t->holds |= to->value[i] == s->event->slot;
 	return true;
 }
 
@@ -60,15 +89,15 @@ static const struct model_region *region_of(const struct model_process *p, int64
 
 static const struct values *values_of(const struct search *s, const struct model_region *region)
 {
-	for (unsigned i = 0; i < s->n; i++) {
-		if (s->of[i].region == region->id)
-			return &s->of[i];
+	for (unsigned i = 0; i < s->now->n; i++) {
+		if (s->now->of[i].region == region->id)
+			return &s->now->of[i];
 	}
 	return NULL;
 }
 
 /* From index `from` on, `n` of them. */
-static bool holds_among(const struct values *v, uint64_t from, uint64_t n, int64_t slot, uint64_t *index)
+static bool stands_among(const struct values *v, uint64_t from, uint64_t n, int64_t slot, uint64_t *index)
 {
 	for (uint64_t i = from; i < v->n && i - from < n; i++) {
 		if (v->value[i] == slot) {
@@ -79,15 +108,16 @@ static bool holds_among(const struct values *v, uint64_t from, uint64_t n, int64
 	return false;
 }
 
-static bool holds(const struct values *v, int64_t slot, uint64_t *index)
+static bool stands_in(const struct values *v, int64_t slot, uint64_t *index)
 {
-	return holds_among(v, 0, v->n, slot, index);
+	return stands_among(v, 0, v->n, slot, index);
 }
 
 /* How many rows the kernel had: an index each. Not told: all that is left of the region. */
 static uint64_t rows_of(const struct search *s)
 {
-	const struct model_step *step = model_step(s->p, s->event->step);
+	const struct model_event *e = model_event(s->p, s->now->event);
+	const struct model_step *step = e ? model_step(s->p, e->step) : NULL;
 	int32_t rows = step ? (step->padded > step->batch ? step->padded : step->batch) : 0;
 
 	return rows > 0 ? (uint64_t)rows : UINT64_MAX;
@@ -129,7 +159,7 @@ static bool look(const struct search *s, const struct model_graph *g, const stru
 	const uint64_t width = region ? width_of(region) : 1;
 	uint64_t index = t->offset / width, other;
 
-	if (!v || t->offset % width || index >= v->n || holds_among(v, index, rows_of(s), s->event->slot, &other))
+	if (!v || t->offset % width || index >= v->n || stands_among(v, index, rows_of(s), s->event->slot, &other))
 		return false;
 	*w = (struct finding_writer) { .process = s->p,
 				       .graph = g,
@@ -138,15 +168,16 @@ static bool look(const struct search *s, const struct model_graph *g, const stru
 				       .region = region,
 				       .offset = t->offset,
 				       .slot = s->event->slot,
-				       .has_value = true,
+				       .event = s->now->event,
+				       .of = s->event->id,
 				       .value = v->value[index] };
-	w->has_at = holds(v, s->event->slot, &other);
+	w->has_at = stands_in(v, s->event->slot, &other);
 	w->at = w->has_at ? other * width : 0;
-	for (unsigned i = 0; i < s->n && !w->has_meant; i++) {
-		const struct model_region *meant = region_of(s->p, s->of[i].region);
+	for (unsigned i = 0; i < s->now->n && !w->has_meant; i++) {
+		const struct model_region *meant = region_of(s->p, s->now->of[i].region);
 
 		w->has_meant = meant && meant != region && is_of_one_name(meant, region) &&
-			       holds(&s->of[i], s->event->slot, &other);
+			       stands_in(&s->now->of[i], s->event->slot, &other);
 		w->meant = w->has_meant ? meant : NULL;
 	}
 	return w->has_at || w->has_meant;
@@ -185,15 +216,13 @@ static bool does_so(const struct search *s, const struct model_graph *g, const s
 	return false;
 }
 
-bool find_writer(const struct diff *diff, const struct finding *finding, struct finding_writer *writer)
+static bool find_of_row(const struct diff *diff, const struct finding *finding, const struct diff_row *row,
+			struct finding_writer *writer)
 {
 	static struct search s; /* the collector has one thread, and this is large */
-	const struct diff_row *row = &diff->row[finding->first_row];
 	struct align_ref at = row->shown[finding->side];
 	struct error err;
 
-	if (finding->cause != CAUSE_NOT_WRITTEN && finding->cause != CAUSE_MISPLACED)
-		return false;
 	memset(&s, 0, sizeof s);
 	s.p = align_process(&diff->al.side[finding->side], at);
 	s.event = align_event(&diff->al.side[finding->side], at);
@@ -201,9 +230,30 @@ bool find_writer(const struct diff *diff, const struct finding *finding, struct 
 	if (s.event->pool == MODEL_NONE || s.event->slot == LOG_NO_SLOT ||
 	    model_values(s.p, s.event->id, take_values, &s, &err) != 0)
 		return false;
-	for (size_t i = 0; s.n && i < s.p->n_graphs; i++)
-		look_at_graph(&s, &s.p->graph[i], writer);
-	for (size_t i = 0; writer->kernel && i < s.p->n_graphs; i++)
-		writer->n_graphs += does_so(&s, &s.p->graph[i], writer);
+	for (uint64_t back = 0; back < s.n_told && back < TOLD_MAX && !writer->kernel; back++) {
+		s.now = &s.told[(s.n_told - 1 - back) % TOLD_MAX];
+		for (size_t i = 0; s.now->holds && i < s.p->n_graphs; i++)
+			look_at_graph(&s, &s.p->graph[i], writer);
+		for (size_t i = 0; writer->kernel && i < s.p->n_graphs; i++)
+			writer->n_graphs += does_so(&s, &s.p->graph[i], writer);
+	}
 	return writer->kernel != NULL;
+}
+
+bool find_writer(const struct diff *diff, const struct finding *finding, struct finding_writer *writer)
+{
+	unsigned tried = 0;
+
+	if (finding->cause != CAUSE_NOT_WRITTEN && finding->cause != CAUSE_MISPLACED)
+		return false;
+	for (uint32_t i = 0; i < diff->al.n_rows && tried < ROWS_TRIED; i++) {
+		const struct diff_row *row = &diff->row[i];
+
+		if (row->finding == ALIGN_NONE || &diff->finding[row->finding] != finding)
+			continue;
+		if (find_of_row(diff, finding, row, writer))
+			return true;
+		tried++;
+	}
+	return false;
 }

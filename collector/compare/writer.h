@@ -18,7 +18,8 @@ struct finding_writer {
 	const struct model_region *region; /* that the kernel is given an address of */
 	uint64_t offset;                   /* bytes into it */
 	int64_t slot;                      /* that the state was handed over in */
-	bool has_value, has_at, has_meant;
+	uint64_t event, of; /* whose slot was read when the regions held this; the event that is explained */
+	bool has_at, has_meant;
 	int64_t value; /* in the region at that offset, when the slot was read */
 	uint64_t at;   /* bytes into the region where the slot's number stood instead */
 	const struct model_region

@@ -273,6 +273,8 @@ char *writer_sentence(const struct finding_writer *w)
 		safe(w->region->name), w->offset, w->value);
 	if (w->has_meant)
 		fprintf(f, "; %s intended slot %" PRId64, safe(w->meant->name), w->slot);
+	if (w->event != w->of)
+		fprintf(f, " (read with event %" PRIu64 ")", w->event);
 	if (w->has_at)
 		fprintf(f, "; slot %" PRId64 " stood at %s+%" PRIu64, w->slot, safe(w->region->name), w->at);
 	if (fclose(f) == 0)

@@ -377,7 +377,7 @@ int model_planes(const struct model_process *p, model_see *see, void *arg, struc
 	return 0;
 }
 
-int model_values(const struct model_process *p, uint64_t event, model_see_values *see, void *arg, struct error *err)
+int model_values(const struct model_process *p, uint64_t last, model_see_values *see, void *arg, struct error *err)
 {
 	const struct log_record *rec;
 	struct log log;
@@ -390,7 +390,7 @@ int model_values(const struct model_process *p, uint64_t event, model_see_values
 	while (more && log_next(&log, &rec)) {
 		const struct log_region_values *values = (const void *)rec;
 
-		if (rec->type == LOG_REGION_VALUES && values->event == event)
+		if (rec->type == LOG_REGION_VALUES && values->event <= last)
 			more = see(arg, values);
 	}
 	log_close(&log);

@@ -178,9 +178,9 @@ bool model_same_layout(const struct model_pool *a, const struct model_pool *b);
 typedef bool model_see(void *arg, const struct log_fingerprint *part, uint32_t print_number);
 int model_planes(const struct model_process *process, model_see *see, void *arg, struct error *err);
 
-/* The same for the integers that regions held when the slot of this event was read. */
+/* The same for the integers that regions held when the slots of events were read, up to this event. */
 typedef bool model_see_values(void *arg, const struct log_region_values *values);
-int model_values(const struct model_process *process, uint64_t event, model_see_values *see, void *arg,
+int model_values(const struct model_process *process, uint64_t last, model_see_values *see, void *arg,
 		 struct error *err);
 
 #endif

@@ -19,7 +19,7 @@ LARGEST = 8  # requests of the largest captured batch
 # Random weights: layers of attention and of Mamba2, whose kernels are Triton's. The larger one takes about as long for a step as small
 # models that people serve.
 SMALL = {"hidden_size": 256, "heads": 4, "layers": ["attention", "mamba", "mamba", "attention", "mamba", "mamba"]}
-LARGE = {"hidden_size": 2048, "heads": 32, "layers": (["attention"] + ["mamba"] * 5) * 4}
+LARGE = {"hidden_size": 4096, "heads": 64, "layers": (["attention"] + ["mamba"] * 5) * 6}
 HEAD, KEY_HEADS, VOCABULARY = 64, 2, 4096
 
 
@@ -97,6 +97,16 @@ class Server:
         said = json.loads(self.post("/generate", {"input_ids": tokens, "sampling_params": {
             "temperature": 0, "max_new_tokens": n, "ignore_eos": True}}))
         return said["output_ids"], said["meta_info"].get("cached_tokens", 0)
+
+    def place(self, cpus: list) -> None:
+        """All threads of all processes of the server run on these CPUs from now on."""
+        for process in pathlib.Path("/proc").iterdir():
+            try:
+                if process.name.isdigit() and os.getsid(int(process.name)) == self.process.pid:
+                    for thread in (process / "task").iterdir():
+                        os.sched_setaffinity(int(thread.name), cpus)
+            except OSError:  # it ended meanwhile
+                pass
 
     def log(self) -> str:
         """What the server has printed."""

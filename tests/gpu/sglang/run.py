@@ -183,15 +183,24 @@ class Checks:
 
     # ---- what it costs ----
 
+    @staticmethod
+    def halves():
+        """Two halves of the CPUs. The servers change places after each pair: CPUs of one machine differ by more than what is sought."""
+        cpus = sorted(os.sched_getaffinity(0))
+        return (cpus[:len(cpus) // 2], cpus[len(cpus) // 2:]) if len(cpus) > 1 else (cpus, cpus)
+
     def throughput(self):
         """Tokens per second of two live servers, one of them recorded, driven in turn. Never both: they share the GPU."""
         live = {name: self.live[name].ready() for name in ("bare", "recorded")}
         for other in self.live.values():
             if other.name not in live:
                 other.stop()
-        tokens, rates = 256, {"bare": [], "recorded": []}
+        tokens, rates = 512, {"bare": [], "recorded": []}
+        halves = self.halves()
         for pair in range(-2, self.pairs):
-            for name in ("bare", "recorded") if pair % 2 else ("recorded", "bare"):
+            for name, cpus in zip(("bare", "recorded"), halves if pair % 2 else halves[::-1]):
+                live[name].place(cpus)
+            for name in ("bare", "recorded") if pair // 2 % 2 else ("recorded", "bare"):
                 measured = load.rate(live[name], tokens, pair)
                 if pair >= 0:  # what comes first warms caches
                     rates[name].append(round(measured, 1))
