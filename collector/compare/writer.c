@@ -246,6 +246,8 @@ bool find_writer(const struct diff *diff, const struct finding *finding, struct 
 
 	if (finding->cause != CAUSE_NOT_WRITTEN && finding->cause != CAUSE_MISPLACED)
 		return false;
+	if (find_of_row(diff, finding, &diff->row[finding->first_row], writer))
+		return true;
 	for (uint32_t i = 0; i < diff->al.n_rows && tried < ROWS_TRIED; i++) {
 		const struct diff_row *row = &diff->row[i];
 

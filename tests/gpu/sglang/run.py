@@ -197,7 +197,7 @@ class Checks:
                 other.stop()
         tokens, rates = 512, {"bare": [], "recorded": []}
         halves = self.halves()
-        for pair in range(-2, self.pairs):
+        for pair in range(-4, self.pairs):
             for name, cpus in zip(("bare", "recorded"), halves if pair % 2 else halves[::-1]):
                 live[name].place(cpus)
             for name in ("bare", "recorded") if pair // 2 % 2 else ("recorded", "bare"):
