@@ -10,9 +10,7 @@
 #include "compare/judge.h"
 #include "print/print.h"
 
-/* The known arm that this one may have been meant to be: they differ in case, blanks, dashes and underscores only. NULL: it
- * is a known one, or like none. */
-static const char *near_miss(const char *arm)
+const char *arm_near_miss(const char *arm)
 {
 	static const char *const known[] = { "graph-on", "graph-off", "padded-eager", "graph-path-eager" };
 	static const char skipped[] = " \t\n\r\v\f_-";
@@ -57,7 +55,7 @@ static void judge_promise(struct diff *diff, unsigned s, const struct model_proc
 
 static void judge_arm(struct diff *diff, unsigned s)
 {
-	const char *arm = diff_arm(diff, s), *like = arm ? near_miss(arm) : NULL;
+	const char *arm = diff_arm(diff, s), *like = arm ? arm_near_miss(arm) : NULL;
 	size_t before = diff->reasons.seen[REASON_switch_had_no_effect];
 	uint64_t launches;
 

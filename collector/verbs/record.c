@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "compare/diff.h"
 #include "launch/adapter.h"
 #include "launch/child.h"
 #include "launch/install.h"
@@ -381,10 +382,20 @@ static int run_command(struct record *r)
 
 /* ---- the verb ---- */
 
+/* Said before the recording rather than after it: diff takes such an arm for unknown. */
+static void warn_of_arm(const char *arm)
+{
+	const char *like = arm ? arm_near_miss(arm) : NULL;
+
+	if (like)
+		complain("record", "the arm '%s' is nearly %s and is not: diff will not know it", arm, like);
+}
+
 static int record(struct record *r)
 {
 	struct error error;
 
+	warn_of_arm(options_text(&r->o, "arm"));
 	if (check_options(&r->o) || find_parts(r) || make_run(r))
 		return RECORD_FAILED;
 	if (set_environment(r)) {

@@ -55,7 +55,7 @@ MORE = {
         [("Record a server with CUDA graphs off, then on:", ["slotprobe record -o off --arm graph-off -- ./server --no-graphs",
                                                             "slotprobe record -o on --arm graph-on -- ./server"]),
          ("Record only what happens after the server is warm:", ["slotprobe record -o on --arm graph-on --paused -- ./server &",
-                                                               "slotprobe ctl on start"])]),
+                                                               "until slotprobe ctl on start; do sleep 1; done  # fails until the server uses CUDA"])]),
     "status": (
         ["Damage that it meets is said in one line on stderr; 'slotprobe verify' says more. The log of a living process is looked at only "
          "while it is short."], RUN_FILES, [("Look at a running server again every second:", ["slotprobe status --watch on"])]),

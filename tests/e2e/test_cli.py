@@ -760,6 +760,13 @@ def test_record_says_which_directory_it_chose(slotprobe, tmp_path):
     never_loaded(slotprobe("record", "-o", "mine", "true"))  # and says nothing of one that it was given
 
 
+@pytest.mark.parametrize("arm, like", [("GRAPH_OFF", "graph-off"), ("graph on", "graph-on"), ("graph-off", None), ("tuned", None)])
+def test_record_says_before_it_begins_that_an_arm_is_nearly_known(slotprobe, tmp_path, arm, like):
+    done = slotprobe("record", "-o", tmp_path / "run", "--arm", arm, "true")
+    assert done.returncode == 0
+    assert (f"the arm '{arm}' is nearly {like} and is not" in done.stderr) if like else "nearly" not in done.stderr
+
+
 def test_record_true(slotprobe, tmp_path):
     assert b"never_loaded" in slotprobe("record", "--arm", "graph-on", "true").stderr
     run = tmp_path / "slotprobe-run.1"
