@@ -764,7 +764,8 @@ def test_record_says_which_directory_it_chose(slotprobe, tmp_path):
 def test_record_says_before_it_begins_that_an_arm_is_nearly_known(slotprobe, tmp_path, arm, like):
     done = slotprobe("record", "-o", tmp_path / "run", "--arm", arm, "true")
     assert done.returncode == 0
-    assert (f"the arm '{arm}' is nearly {like} and is not" in done.stderr) if like else "nearly" not in done.stderr
+    said = done.stderr.decode()
+    assert (f"the arm '{arm}' is nearly {like} and is not" in said) if like else "nearly" not in said
 
 
 def test_record_true(slotprobe, tmp_path):
