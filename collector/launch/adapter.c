@@ -97,7 +97,9 @@ static int read_points(struct adapter *adapter, const char *path, FILE *f, struc
 	while (!failed && fgets(line, sizeof(line), f)) {
 		number++;
 		bytes += (long)strlen(line);
-		failed = bytes > POINTS_BYTES_MAX || take_line(adapter, line);
+		/* What is left of a longer line would be taken for a line of its own: the end of a comment for a probe. */
+		failed = bytes > POINTS_BYTES_MAX || (strlen(line) == sizeof(line) - 1 && !strchr(line, '\n')) ||
+			 take_line(adapter, line);
 	}
 	if (failed)
 		error_set(error,

@@ -209,7 +209,7 @@ static int process(FILE *f, const struct run *run, const struct run_process *p, 
 	if (log_open(&log, p->log_path, err))
 		return -1;
 	memory = records(&csv, &log);
-	*damaged += log_is_damaged(&log.damage);
+	*damaged += log_is_damaged(&log.damage) || run_log_is_short(p, log.records + log.damage.records_missing);
 	log_close(&log);
 	free(csv.pending.list);
 	map_free(&csv.pending.by_id);

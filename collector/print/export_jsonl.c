@@ -89,6 +89,7 @@ int export_jsonl(FILE *f, const struct run *run, size_t *damaged, struct error *
 		struct log log;
 
 		counters(f, &run->processes[i]);
+		*damaged += !run->processes[i].counters && run->processes[i].state != PROCESS_RUNNING;
 		if (!run->processes[i].log_path) {
 			++*damaged;
 			continue;
@@ -96,7 +97,8 @@ int export_jsonl(FILE *f, const struct run *run, size_t *damaged, struct error *
 		if (log_open(&log, run->processes[i].log_path, err))
 			return -1;
 		records(f, &run->processes[i], &log);
-		*damaged += log_is_damaged(&log.damage);
+		*damaged += log_is_damaged(&log.damage) ||
+			    run_log_is_short(&run->processes[i], log.records + log.damage.records_missing);
 		log_close(&log);
 	}
 	return 0;

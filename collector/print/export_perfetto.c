@@ -384,7 +384,10 @@ int export_perfetto(FILE *f, const struct run *run, size_t *damaged, struct erro
 		return -1;
 	pids = pids_differ(&model);
 	for (size_t i = 0; i < model.n_processes && memory; i++) {
-		*damaged += !model.process[i].has_log || log_is_damaged(&model.process[i].damage);
+		const struct model_process *p = &model.process[i];
+
+		*damaged += !p->has_log || log_is_damaged(&p->damage) ||
+			    run_log_is_short(p->from, p->records + p->damage.records_missing);
 		memory = process_write(f, &model, i, pids);
 	}
 	model_close(&model);

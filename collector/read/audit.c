@@ -221,8 +221,7 @@ static void judge_totals(const struct audit *audit, const struct run_process *p,
 	}
 	if (audit->disk_stops || s->disk_stop_real_ns)
 		reasons_add(reasons, REASON_records_dropped, "%s: the disk guard stopped the payload", who);
-	/* A log that was cut at the end of a chunk looks whole by itself. */
-	if (audit->records + audit->damage.records_missing < s->records_written)
+	if (run_log_is_short(p, audit->records + audit->damage.records_missing))
 		reasons_add(reasons, REASON_log_truncated,
 			    "%s: %" PRIu64 " records were written, %" PRIu64 " are there", who, s->records_written,
 			    audit->records);

@@ -443,7 +443,7 @@ bool log_is_damaged(const struct log_damage *d)
 	       d->records_missing || d->unknown_records || d->bad_records || d->bytes_skipped;
 }
 
-int log_scan(const char *path, struct log_damage *damage, bool *ended, struct error *err)
+int log_scan(const char *path, struct log_damage *damage, bool *ended, uint64_t *records, struct error *err)
 {
 	const struct log_record *rec;
 	struct log log;
@@ -454,6 +454,8 @@ int log_scan(const char *path, struct log_damage *damage, bool *ended, struct er
 		;
 	*damage = log.damage;
 	*ended = log.ended;
+	if (records)
+		*records = log.records + log.damage.records_missing;
 	log_close(&log);
 	return 0;
 }

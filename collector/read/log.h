@@ -60,8 +60,9 @@ int log_next(struct log *log, const struct log_record **rec);
 
 void log_close(struct log *log);
 
-/* Reads the whole file. 0, and what is wrong with it and whether it has its END; -1 with *err set, as log_open. */
-int log_scan(const char *path, struct log_damage *damage, bool *ended, struct error *err);
+/* Reads the whole file. 0, and what is wrong with it, whether it has its END and how many records it held or says it lost (NULL: not
+ * asked); -1 with *err set, as log_open. */
+int log_scan(const char *path, struct log_damage *damage, bool *ended, uint64_t *records, struct error *err);
 
 /* True when anything in the file could not be read. */
 bool log_is_damaged(const struct log_damage *damage);

@@ -71,6 +71,11 @@ enum process_state process_state_of(const char *host, uint64_t pid, uint64_t sta
 	return process_is_alive(pid, starttime) ? PROCESS_RUNNING : PROCESS_KILLED;
 }
 
+bool run_log_is_short(const struct run_process *process, uint64_t records)
+{
+	return process->counters && records < process->counters->records_written;
+}
+
 const char *process_state_name(enum process_state state)
 {
 	static const char *const name[] = { "running", "ended", "killed", "unknown" };
@@ -246,7 +251,7 @@ static void ask_the_log(struct run_process *process)
 
 	if (process->counters || !process->log_path || process->state == PROCESS_RUNNING)
 		return;
-	if (!log_scan(process->log_path, &damage, &ended, NULL) && ended)
+	if (!log_scan(process->log_path, &damage, &ended, NULL, NULL) && ended)
 		process->state = PROCESS_ENDED;
 }
 

@@ -44,6 +44,10 @@ enum run_status { RUN_OK = 0, RUN_TROUBLE = 2 };
 enum run_status run_open(struct run *run, const char *path, struct error *error);
 void run_close(struct run *run);
 
+/* True when the page counted more records than the log holds or says it lost: a log that was cut at the end of a chunk looks
+ * whole by itself. */
+bool run_log_is_short(const struct run_process *process, uint64_t records);
+
 const char *process_state_name(enum process_state state); /* "running", ... */
 
 /* A plain counter summed over processes whose pages could be read, and attempted of a probe; `name` may be a glob.

@@ -59,9 +59,8 @@ int cmd_report(int argc, char **argv)
 
 	if (status >= 0)
 		return status;
-	err.text[0] = 0;
 	status = show(&o, &err);
-	if (err.text[0])
+	if (status == EXIT_TROUBLE) /* what a damaged page left in err is among the reasons */
 		complain("report", "%s", err.text);
 	options_free(&o);
 	return status;

@@ -144,18 +144,19 @@ static int scan_logs(const struct run *run, size_t *lossy, struct error *error)
 		const struct run_process *p = &run->processes[i];
 		bool running = p->state == PROCESS_RUNNING, ended;
 		struct log_damage damage;
+		uint64_t records;
 
 		if (!p->log_path || (running && is_long(p->log_path))) {
 			*lossy += !p->log_path && !running;
 			continue;
 		}
-		if (log_scan(p->log_path, &damage, &ended, error))
+		if (log_scan(p->log_path, &damage, &ended, &records, error))
 			return -1;
 		/* The writer of a live process may be in the middle of a chunk. */
 		if (running)
 			*lossy += damage.bad_chunks || damage.seq_gaps || damage.bad_records || damage.unknown_records;
 		else
-			*lossy += log_is_damaged(&damage);
+			*lossy += log_is_damaged(&damage) || run_log_is_short(p, records);
 	}
 	return 0;
 }
