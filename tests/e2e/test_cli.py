@@ -895,8 +895,9 @@ def test_record_probe_by_path(slotprobe, tmp_path):
 
 
 @pytest.mark.parametrize("points", [None, "", "nodot\n", "a.b c.d\n", "a." + "x" * 60 + "\n", "a.b\x1b\n", "\n".join(f"a.b{i}" for i in range(300)),
-                                    "a.b\nwatch x\n", "a.b\nwatch -1\n", "a.b\nwatch 1 2\n", "a.b\nwatch 99999999999999999999\n", "watch 1\n"],
-                         ids=["none", "empty", "nodot", "two", "long", "control", "many", "watch", "negative", "slots", "huge", "watch-only"])
+                                    "a.b\nwatch x\n", "a.b\nwatch -1\n", "a.b\nwatch 1 2\n", "a.b\nwatch 99999999999999999999\n", "watch 1\n",
+                                    "a.b\n# " + "x" * 509 + "c.d\n"],
+                         ids=["none", "empty", "nodot", "two", "long", "control", "many", "watch", "negative", "slots", "huge", "watch-only", "cut"])
 def test_record_bad_points(slotprobe, tmp_path, points):
     folder = adapter(tmp_path / "p", "srv", points=points)
     refused(slotprobe("record", "-o", "r", "--probe", folder / "srv", "true"), 125, "srv.points")
