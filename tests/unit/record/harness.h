@@ -43,6 +43,9 @@ unsigned run_files(const char *ending);
 #define SANITIZED 0
 #endif
 
+/* Under an emulator exec reaches the machine's kernel, which cannot run us, and the memory in use is the emulator's. */
+#define EMULATED (getenv("TEST_RUNNER") != NULL)
+
 /* ---- the scenario's side ---- */
 
 #define CHECK(condition)                                                                                               \

@@ -18,7 +18,7 @@ $(BUILD)/tests/unit/record-caller.so: $(REC_T)/caller.c
 
 $(REC_T_BIN): $(BUILD)/tests/unit/record-%: $(BUILD)/$(REC_T)/test_%.o $(REC_T_O) $(BUILD)/tests/unit/record-caller.so
 	@mkdir -p $(@D)
-	$(CC) $(OPT) -o $@ $(filter %.o,$^) -Wl,--wrap=pwritev -lcmocka -ljansson -llz4 -ldl -lpthread
+	$(CC) $(OPT) -o $@ $(filter %.o,$^) $(LDFLAGS) -Wl,--wrap=pwritev -lcmocka -ljansson -llz4 -ldl -lpthread
 
 .PRECIOUS: $(BUILD)/$(REC_T)/%.o
 -include $(wildcard $(BUILD)/$(REC_T)/*.d)

@@ -355,7 +355,7 @@ static void scenario_no_thread(void)
 static void test_no_thread(void **state)
 {
 	(void)state;
-	if (SANITIZED)
+	if (SANITIZED || EMULATED)
 		skip();
 	fresh_run();
 	assert_int_equal(wait_for(spawn("no_thread", NULL)), 0);

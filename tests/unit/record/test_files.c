@@ -174,6 +174,8 @@ static void scenario_exec(void)
 static void test_exec(void **state)
 {
 	(void)state;
+	if (EMULATED)
+		skip();
 	fresh_run();
 	assert_int_equal(wait_for(spawn("exec", NULL)), 0);
 	assert_int_equal(run_files(".log"), 2);
@@ -360,6 +362,8 @@ static void test_argv(void **state)
 	json_t *json, *argv;
 
 	(void)state;
+	if (EMULATED)
+		skip();
 	fresh_run();
 	assert_int_equal(wait_for(spawn("argv", NULL)), 0);
 	json = manifest();
