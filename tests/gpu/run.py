@@ -31,6 +31,7 @@ CHECKS = {
     "costs": (["tests/bench/run.py", "--driver", "cuda"], 330),
     "storm": (["tests/bench/storm.py", "--driver", "cuda"], 200),
     "routes": (["tests/gpu/routes/run.py"], 240),
+    "sanitizer": (["tests/gpu/sanitizer_run.py"], 120),  # only when asked for: it needs the CUDA toolkit
 }
 
 
@@ -75,7 +76,7 @@ def main() -> int:
     if args.deps:
         os.environ["LD_LIBRARY_PATH"] = f"{args.deps}/lib:" + os.environ.get("LD_LIBRARY_PATH", "")
     build(args.deps)
-    wanted = args.only or [name for name in CHECKS if name != "fingerprint_bench"]
+    wanted = args.only or [name for name in CHECKS if name not in ("fingerprint_bench", "sanitizer")]
     verdicts = {name: check(name, args.o) for name in wanted}
     for name, ok in verdicts.items():
         print(f"{'ok  ' if ok else 'FAIL'}  {name}")
