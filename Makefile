@@ -44,6 +44,11 @@ $(BUILD)/lib/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(CFLAGS_PRELOAD) -c $< -o $@
 
+# The sanitizers' runtimes look up their own interceptors through our dlsym, before they are able to take a call from us.
+ifneq ($(SAN),)
+$(BUILD)/lib/shim/hook/resolve.o: CFLAGS_PRELOAD += -fno-sanitize=all
+endif
+
 $(BUILD)/lib/%.o: %.S
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) -fPIC -MMD -MP -c $< -o $@
@@ -104,14 +109,59 @@ print-UNIT_TESTS:
 unit: $(UNIT_TESTS)
 	@for t in $(UNIT_TESTS); do echo "== $$t"; timeout 300 $$t || exit 1; done
 
+# What `make check` runs: all but what has a target of its own below. The sanitizers' builds run the same tests.
+PYTEST := $(PYTHON) -B -m pytest -p no:cacheprovider -q
+OF_THEIR_OWN := --ignore=tests/fuzz --ignore=tests/valgrind --ignore=tests/aarch64
+
 check:
 	@tests/deps.sh check
 	$(MAKE) --no-print-directory -s tests
-	$(PYTHON) -B -m pytest -p no:cacheprovider -q tests $(PYTEST_ARGS)
+	$(PYTEST) tests $(OF_THEIR_OWN) $(PYTEST_ARGS)
+
+# Everything, the linters apart, built with the address and undefined sanitizers.
+.PHONY: check-asan check-tsan check-fuzz check-valgrind check-aarch64 check-all
+check-asan:
+	@tests/deps.sh check
+	$(MAKE) --no-print-directory -s SAN=asan tests
+	SAN=asan $(PYTEST) tests $(OF_THEIR_OWN) --ignore=tests/lint $(PYTEST_ARGS)
+
+# Built with the thread sanitizer: what has threads, which are the unit tests and what records. The collector has one thread, and
+# Python and sh, which are not built with it, cannot load its runtime late.
+check-tsan:
+	@tests/deps.sh check
+	$(MAKE) --no-print-directory -s SAN=tsan tests
+	SAN=tsan $(PYTEST) tests/unit tests/e2e --ignore=tests/e2e/test_cli.py --ignore=tests/e2e/test_compare.py \
+		--ignore=tests/e2e/test_inert.py $(PYTEST_ARGS)
+
+# Hostile input to the collector; FUZZ_SECONDS for each target.
+check-fuzz:
+	@tests/deps.sh fuzz
+	$(PYTEST) tests/fuzz $(PYTEST_ARGS)
+
+check-valgrind:
+	@tests/deps.sh check
+	$(PYTEST) tests/valgrind $(PYTEST_ARGS)
+
+# The preload built for aarch64, its unit tests under qemu-user; what the machine lacks is fetched into the build folder.
+AARCH64_BUILD := build-aarch64
+AARCH64_USR := $(CURDIR)/$(AARCH64_BUILD)/sysroot/usr
+AARCH64_LIB := $(AARCH64_USR)/lib/aarch64-linux-gnu
+AARCH64_CC := aarch64-linux-gnu-gcc
+AARCH64_TESTS := $(patsubst $(BUILD)/%,$(AARCH64_BUILD)/%,$(filter $(BUILD)/tests/unit/record-% $(BUILD)/unit/core/% \
+	$(addprefix $(BUILD)/unit/kernel/test_,hash launch image),$(UNIT_TESTS)))
+check-aarch64:
+	@tests/deps.sh aarch64 $(AARCH64_BUILD)/sysroot
+	$(MAKE) --no-print-directory -s BUILD=$(AARCH64_BUILD) CC=$(AARCH64_CC) CPPFLAGS=-I$(AARCH64_USR)/include \
+		LDFLAGS="-L$(AARCH64_LIB) -Wl,--disable-new-dtags,-rpath,$(AARCH64_LIB):$(AARCH64_USR)/../lib/aarch64-linux-gnu" $(AARCH64_BUILD)/libslotprobe.so $(AARCH64_TESTS)
+	BUILD=$(AARCH64_BUILD) CC=$(AARCH64_CC) \
+		TEST_RUNNER="qemu-aarch64-static -L /usr/aarch64-linux-gnu" \
+		$(PYTEST) tests/aarch64 tests/unit/hook $(PYTEST_ARGS)
+
+check-all: check check-asan check-tsan check-fuzz check-valgrind check-aarch64
 
 lint:
 	@tests/deps.sh check
-	$(PYTHON) -B -m pytest -p no:cacheprovider -q tests/lint $(PYTEST_ARGS)
+	$(PYTEST) tests/lint $(PYTEST_ARGS)
 
 demo:
 	@tests/deps.sh demo

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The adapters of docs/write-a-probe.md, as they stand there, on servers that know nothing of slotprobe."""
 import json
+import os
 import re
 import subprocess
 import sys
@@ -70,10 +71,10 @@ def test_without_the_preload_the_adapters_do_nothing(recorder):
     here = recorder.build.parent / "tests" / "adapters"
     bare = subprocess.run([recorder.programs / "kvserver"], capture_output=True, text=True, check=True, timeout=60)
     loaded = subprocess.run([recorder.programs / "kvserver"], capture_output=True, text=True, check=True, timeout=60,
-                            env={"LD_PRELOAD": str(recorder.programs / "kvprobe.so")})
+                            env={**os.environ, "LD_PRELOAD": str(recorder.programs / "kvprobe.so")})
     assert loaded.stdout == bare.stdout and not loaded.stderr
     alone = subprocess.run([sys.executable, "-B", here / "pyserver" / "pyserver.py"], capture_output=True, text=True, check=True,
-                           timeout=60, env={"PYTHONPATH": str(here / "pyprobe")})
+                           timeout=60, env={**os.environ, "PYTHONPATH": str(here / "pyprobe")})
     assert json.loads(alone.stdout)["puts"] > 0 and not alone.stderr
 
 
