@@ -52,7 +52,8 @@ static int64_t causes(const json_t *counters, const char *group, char *why, size
 
 		if (!json_integer_value(value))
 			continue;
-		sum += json_integer_value(value);
+		if (__builtin_add_overflow(sum, json_integer_value(value), &sum))
+			sum = INT64_MAX;
 		snprintf(why + n, size - n, "%s%s %" JSON_INTEGER_FORMAT, n ? ", " : "", name,
 			 json_integer_value(value));
 	}

@@ -40,7 +40,7 @@ static int export_to(const struct options *o, const struct run *run, struct erro
 		return EXIT_TROUBLE;
 	if (damaged)
 		complain("export", "'%s' is readable with loss: %s damaged or missing; 'slotprobe verify' says more",
-			 run->path, amount_of(damaged, "log or counters page", "logs or counters pages"));
+			 run->path, amount_of(damaged, "file", "files"));
 	return 0;
 }
 

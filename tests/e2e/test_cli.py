@@ -493,8 +493,9 @@ def test_plurals(slotprobe, tmp_path, logs):
     run = fakerun.make(tmp_path / "run", p=fakerun.page())
     for n in range(logs):
         (run / f"elsewhere.{n + 1}.1.ctr").write_bytes(bytes(fakerun.page(n + 1, 1)))
-    said = slotprobe("status", run).stderr + slotprobe("export", "--format", "csv", run).stderr
-    assert said.count(b"1 log damaged" if logs == 1 else b"2 logs damaged") == 2, said
+    for words, what in ((["status"], b"log"), (["export", "--format", "csv"], b"file")):
+        said = slotprobe(*words, run).stderr
+        assert (b"1 %s damaged" % what if logs == 1 else b"2 %ss damaged" % what) in said, said
 
 
 def test_states(slotprobe, tmp_path):

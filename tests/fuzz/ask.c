@@ -8,11 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "tests/fuzz/ask.h"
 #include "verbs.h"
 
-enum printed { PRINTS_TEXT, PRINTS_JSON, PRINTS_LINES };
+enum printed { PRINTS_TEXT, PRINTS_JSON, PRINTS_LINES, PRINTS_HTML, PRINTS_BYTES };
 
 #define S(n) (1u << (n))
 
@@ -29,14 +30,18 @@ static const struct row {
 	[ASK_VERIFY_JSON] = { cmd_verify, "verify", "--json", NULL, PRINTS_JSON, S(0) | S(2) | S(3), false },
 	[ASK_CHECK] = { cmd_check, "check", NULL, NULL, PRINTS_TEXT, S(0) | S(1) | S(2) | S(3), false },
 	[ASK_CHECK_JSON] = { cmd_check, "check", "--json", NULL, PRINTS_JSON, S(0) | S(1) | S(2) | S(3), false },
+	[ASK_CHECK_HTML] = { cmd_check, "check", "--format", "html", PRINTS_HTML, S(0) | S(1) | S(2) | S(3), false },
 	[ASK_REPORT] = { cmd_report, "report", NULL, NULL, PRINTS_TEXT, S(0) | S(2) | S(3), false },
 	[ASK_REPORT_JSON] = { cmd_report, "report", "--json", NULL, PRINTS_JSON, S(0) | S(2) | S(3), false },
+	[ASK_REPORT_HTML] = { cmd_report, "report", "--format", "html", PRINTS_HTML, S(0) | S(2) | S(3), false },
 	[ASK_DIFF] = { cmd_diff, "diff", NULL, NULL, PRINTS_TEXT, S(0) | S(1) | S(2) | S(3), true },
 	[ASK_DIFF_JSON] = { cmd_diff, "diff", "--json", NULL, PRINTS_JSON, S(0) | S(1) | S(2) | S(3), true },
+	[ASK_DIFF_HTML] = { cmd_diff, "diff", "--format", "html", PRINTS_HTML, S(0) | S(1) | S(2) | S(3), true },
 	[ASK_DIFF_KEY] = { cmd_diff, "diff", "--align", "key", PRINTS_TEXT, S(0) | S(1) | S(2) | S(3), true },
 	[ASK_DIFF_ORDER] = { cmd_diff, "diff", "--align", "order", PRINTS_TEXT, S(0) | S(1) | S(2) | S(3), true },
 	[ASK_JSONL] = { cmd_export, "export", "--format", "jsonl", PRINTS_LINES, S(0) | S(2), false },
 	[ASK_CSV] = { cmd_export, "export", "--format", "csv", PRINTS_TEXT, S(0) | S(2), false },
+	[ASK_PERFETTO] = { cmd_export, "export", "--format", "perfetto", PRINTS_BYTES, S(0) | S(2), false },
 };
 
 const char *asked_name(enum asked asked)
@@ -87,6 +92,20 @@ static bool are_json_lines(const char *text, size_t n)
 	return true;
 }
 
+/* A whole page, without a control character but for what its own style and script are laid out with. */
+static bool is_page(const char *text, size_t n)
+{
+	static const char begin[] = "<!DOCTYPE html>", end[] = "</html>";
+
+	while (n && text[n - 1] == '\n')
+		n--;
+	for (size_t i = 0; i < n; i++)
+		if (((unsigned char)text[i] < ' ' && !strchr("\n\t", text[i])) || text[i] == 0x7f || !text[i])
+			return false;
+	return n > sizeof begin + sizeof end && !strncasecmp(text, begin, sizeof begin - 1) &&
+	       !memcmp(text + n - (sizeof end - 1), end, sizeof end - 1);
+}
+
 static unsigned lines(const char *text, size_t n)
 {
 	unsigned count = n && text[n - 1] != '\n';
@@ -110,12 +129,14 @@ static const char *judge(const struct row *row, int status, const char *out, siz
 		return "no line that says what is wrong";
 	if (said && strncmp(err, "slotprobe ", 10))
 		return "a complaint that does not say who complains";
-	if (!is_clean(out, n_out) || !is_clean(err, n_err))
+	if ((row->printed <= PRINTS_LINES && !is_clean(out, n_out)) || !is_clean(err, n_err))
 		return "a control character";
 	if (status != 2 && row->printed == PRINTS_JSON && !is_json(out, n_out))
 		return "no JSON";
 	if (status != 2 && row->printed == PRINTS_LINES && !are_json_lines(out, n_out))
 		return "a line that is no JSON";
+	if (status != 2 && row->printed == PRINTS_HTML && !is_page(out, n_out))
+		return "no whole page";
 	return NULL;
 }
 

@@ -8,7 +8,7 @@ FUZZ_TARGETS := log page manifest points run
 FUZZ_BIN := $(FUZZ_TARGETS:%=$(FUZZ_DIR)/fuzz_%)
 FUZZ_FLAGS := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 FUZZ_CFLAGS := -std=gnu11 $(WARN) -MMD -MP -Wno-gnu-case-range $(CFLAGS)
-FUZZ_O := $(patsubst %.c,$(FUZZ_DIR)/%.o,$(filter-out collector/main.c,$(CMD_C)))
+FUZZ_O := $(patsubst %.c,$(FUZZ_DIR)/%.o,$(filter-out collector/main.c,$(CMD_C))) $(CMD_S:%.S=$(BUILD)/cmd/%.o)
 FUZZ_SHARED := $(patsubst %,$(FUZZ_DIR)/tests/fuzz/%.o,input mutate mutate_log ask)
 
 $(FUZZ_DIR)/%.o: %.c
@@ -31,4 +31,4 @@ $(TRUNCATE): $(patsubst %,$(BUILD)/tests/fuzz/%.o,truncate input ask) $(filter-o
 fuzz-programs: $(FUZZ_BIN) $(TRUNCATE)
 
 .PRECIOUS: $(FUZZ_DIR)/tests/fuzz/%.o
--include $(FUZZ_O:.o=.d) $(wildcard $(FUZZ_DIR)/tests/fuzz/*.d $(BUILD)/tests/fuzz/*.d)
+-include $(patsubst %.o,%.d,$(FUZZ_O)) $(wildcard $(FUZZ_DIR)/tests/fuzz/*.d $(BUILD)/tests/fuzz/*.d)

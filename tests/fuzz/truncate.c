@@ -86,10 +86,11 @@ static int wanted_status(enum asked asked, const char *kind)
 	return asked_judges(asked) ? 3 : 0;
 }
 
-/* Of a run that is readable with loss, status says so of page and log, export of the log alone, which is all that it reads. */
+/* Of a run that is readable with loss, status and export to JSON lines say so of page and log, the other exports of the log
+ * alone, which is all that they take from. */
 static unsigned wanted_complaints(enum asked asked, const char *kind)
 {
-	bool exports = asked == ASK_JSONL || asked == ASK_CSV;
+	bool exports = asked == ASK_PERFETTO || asked == ASK_CSV;
 
 	if (!strcmp(kind, "json"))
 		return 1;
@@ -119,7 +120,8 @@ static void limit_memory(void)
 int main(int argc, char **argv)
 {
 	/* Of the forms of a verb, those that print differently from the same facts are left out. */
-	static const enum asked all[] = { ASK_STATUS, ASK_VERIFY, ASK_CHECK, ASK_REPORT, ASK_DIFF, ASK_JSONL, ASK_CSV };
+	static const enum asked all[] = { ASK_STATUS, ASK_VERIFY, ASK_CHECK, ASK_REPORT,
+					  ASK_DIFF,   ASK_JSONL,  ASK_CSV,   ASK_PERFETTO };
 	size_t step = argc > 3 ? strtoul(argv[3], NULL, 10) : 1, first = argc > 4 ? strtoul(argv[4], NULL, 10) : 0;
 	size_t asked = 0, last;
 

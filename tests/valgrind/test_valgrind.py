@@ -17,7 +17,9 @@ VALGRIND = ["valgrind", "-q", "--error-exitcode=99", "--leak-check=full", "--sho
 VERBS = {"status": ["status"], "status-json": ["status", "--json"], "verify": ["verify"], "verify-json": ["verify", "--json"],
          "check": ["check"], "check-json": ["check", "--json"], "report": ["report"], "report-json": ["report", "--json"],
          "diff": ["diff"], "diff-json": ["diff", "--json"], "diff-key": ["diff", "--align", "key"], "diff-order": ["diff", "--align", "order"],
-         "jsonl": ["export", "--format", "jsonl"], "csv": ["export", "--format", "csv"]}
+         "jsonl": ["export", "--format", "jsonl"], "csv": ["export", "--format", "csv"],
+         "perfetto": ["export", "--format", "perfetto"], "report-html": ["report", "--format", "html"],
+         "check-html": ["check", "--format", "html"], "diff-html": ["diff", "--format", "html"]}
 
 
 def damaged(data: bytes) -> bytes:
