@@ -17,6 +17,8 @@ enum printed { PRINTS_TEXT, PRINTS_JSON, PRINTS_LINES, PRINTS_HTML, PRINTS_BYTES
 
 #define S(n) (1u << (n))
 
+static const char ASK_THIRD[] = "third"; /* stands for the third run's path */
+
 static const struct row {
 	int (*run)(int argc, char **argv);
 	const char *name, *option, *value;
@@ -39,6 +41,8 @@ static const struct row {
 	[ASK_DIFF_HTML] = { cmd_diff, "diff", "--format", "html", PRINTS_HTML, S(0) | S(1) | S(2) | S(3), true },
 	[ASK_DIFF_KEY] = { cmd_diff, "diff", "--align", "key", PRINTS_TEXT, S(0) | S(1) | S(2) | S(3), true },
 	[ASK_DIFF_ORDER] = { cmd_diff, "diff", "--align", "order", PRINTS_TEXT, S(0) | S(1) | S(2) | S(3), true },
+	[ASK_DIFF_THIRD] = { cmd_diff, "diff", "--third", ASK_THIRD, PRINTS_TEXT, S(0) | S(1) | S(2) | S(3), true },
+	[ASK_DIFF_NOISE] = { cmd_diff, "diff", "--noise", ASK_THIRD, PRINTS_TEXT, S(0) | S(1) | S(2) | S(3), true },
 	[ASK_JSONL] = { cmd_export, "export", "--format", "jsonl", PRINTS_LINES, S(0) | S(2), false },
 	[ASK_CSV] = { cmd_export, "export", "--format", "csv", PRINTS_TEXT, S(0) | S(2), false },
 	[ASK_PERFETTO] = { cmd_export, "export", "--format", "perfetto", PRINTS_BYTES, S(0) | S(2), false },
@@ -140,12 +144,13 @@ static const char *judge(const struct row *row, int status, const char *out, siz
 	return NULL;
 }
 
-void ask(enum asked asked, const char *run, const char *other, struct answer *answer)
+void ask(enum asked asked, const char *const *run, struct answer *answer)
 {
 	const struct row *row = &rows[asked];
 	char *argv[8] = { NULL }, *out = NULL, *err = NULL;
 	FILE *kept_out = stdout, *kept_err = stderr;
-	const char *const given[] = { row->name, row->option, row->value, run, row->two ? other : NULL };
+	const char *value = row->value == ASK_THIRD ? run[2] : row->value;
+	const char *const given[] = { row->name, row->option, value, run[0], row->two ? run[1] : NULL };
 	const char *broken;
 	size_t n_out = 0, n_err = 0;
 	int argc = 0;

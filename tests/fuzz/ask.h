@@ -23,6 +23,8 @@ enum asked {
 	ASK_DIFF_HTML,
 	ASK_DIFF_KEY,
 	ASK_DIFF_ORDER,
+	ASK_DIFF_THIRD,
+	ASK_DIFF_NOISE,
 	ASK_JSONL,
 	ASK_CSV,
 	ASK_PERFETTO,
@@ -35,8 +37,8 @@ struct answer {
 	char broken[512];    /* what it did against the interface; "": nothing */
 };
 
-/* Asks one verb about the run (diff: about both). */
-void ask(enum asked asked, const char *run, const char *other, struct answer *answer);
+/* Asks one verb about the first run; diff: about the first two, with the third for --third and --noise. */
+void ask(enum asked asked, const char *const *run, struct answer *answer);
 const char *asked_name(enum asked asked);
 /* verify, check, report and diff say by status 3 that something was lost; status and export by one line. */
 bool asked_judges(enum asked asked);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fuzz_run.c: fuzz target: two whole RUN directories, through every verb that reads them.
+ * fuzz_run.c: fuzz target: whole RUN directories, through every verb that reads them.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +19,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t room, unsigned
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	const char *const runs[INPUT_RUNS] = { run_path(0), run_path(1), run_path(2) };
 	struct answer answer;
 	struct input input;
 
@@ -26,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!input_write(&input))
 		abort();
 	for (int asked = 0; asked < ASK_COUNT; asked++) {
-		ask((enum asked)asked, run_path(0), run_path(1), &answer);
+		ask((enum asked)asked, runs, &answer);
 		if (answer.broken[0]) {
 			fprintf(stderr, "%s\n", answer.broken);
 			abort();

@@ -80,8 +80,8 @@ static void empty_folder(const char *path)
 
 static void empty_runs(void)
 {
-	empty_folder(runs[0]);
-	empty_folder(runs[1]);
+	for (unsigned run = 0; run < INPUT_RUNS; run++)
+		empty_folder(runs[run]);
 }
 
 static pid_t owner;
@@ -92,8 +92,8 @@ static void remove_folder(void)
 		return;
 	empty_runs();
 	empty_folder(root);
-	rmdir(runs[0]);
-	rmdir(runs[1]);
+	for (unsigned run = 0; run < INPUT_RUNS; run++)
+		rmdir(runs[run]);
 	rmdir(root);
 }
 
@@ -146,8 +146,8 @@ static bool has_parts(const struct input *input, unsigned run)
 
 bool input_write(const struct input *input)
 {
-	bool twin = !has_parts(input, 1);
-	char path[256];
+	const bool twin[INPUT_RUNS] = { false, !has_parts(input, 1), !has_parts(input, 2) };
+	char path[320];
 
 	if (!folder())
 		return false;
@@ -156,7 +156,7 @@ bool input_write(const struct input *input)
 		const struct part *p = &input->part[i];
 
 		for (unsigned run = 0; run < INPUT_RUNS; run++) {
-			if (p->h.run != run && !(twin && run == 1))
+			if (p->h.run != run && !(twin[run] && !p->h.run))
 				continue;
 			name_file(path, sizeof path, run, p->h.process, p->h.kind);
 			if (!put_file(path, p->data, p->h.bytes, p->h.kind == PART_PAGE && p->h.fill))

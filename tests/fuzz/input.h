@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * input.h: one fuzz input that stands for one or two RUN directories: parts (manifest, counters page, log), each behind a
+ * input.h: one fuzz input that stands for up to three RUN directories: parts (manifest, counters page, log), each behind a
  * small header. Only tests/fuzz knows this container.
  */
 #ifndef FUZZ_INPUT_H
@@ -13,7 +13,7 @@
 enum part_kind { PART_MANIFEST, PART_PAGE, PART_LOG, PART_KINDS };
 
 #define INPUT_PARTS     12
-#define INPUT_RUNS      2
+#define INPUT_RUNS      3 /* two that are compared, and one for --third and --noise */
 #define INPUT_PROCESSES 3
 
 struct part_header {
@@ -41,11 +41,11 @@ size_t input_pack(const struct input *input, uint8_t *to, size_t room);
 
 /* A folder of this process's own in memory, removed at exit. NULL: it could not be made. */
 const char *folder(void);
-/* Path of a run in it: 0 or 1. */
+/* Path of a run in it: 0, 1 or 2. */
 const char *run_path(unsigned run);
 /* Makes one file; `fill`: zeros up to a page's size. false: it could not be written. */
 bool put_file(const char *path, const void *data, size_t size, bool fill);
-/* Both runs as the input says; a second run without parts is the first's twin. false: they could not be written. */
+/* The runs as the input says; a later run without parts is the first's twin. false: they could not be written. */
 bool input_write(const struct input *input);
 
 #endif

@@ -7,7 +7,7 @@ FUZZ_DIR := $(BUILD)/fuzz
 FUZZ_TARGETS := log page manifest points run
 FUZZ_BIN := $(FUZZ_TARGETS:%=$(FUZZ_DIR)/fuzz_%)
 FUZZ_FLAGS := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
-FUZZ_CFLAGS := -std=gnu11 $(WARN) -MMD -MP -Wno-gnu-case-range $(CFLAGS)
+FUZZ_CFLAGS := -std=gnu11 $(WARN) -MMD -MP -Wno-gnu-case-range -Wno-missing-field-initializers $(CFLAGS)
 FUZZ_O := $(patsubst %.c,$(FUZZ_DIR)/%.o,$(filter-out collector/main.c,$(CMD_C))) $(CMD_S:%.S=$(BUILD)/cmd/%.o)
 FUZZ_SHARED := $(patsubst %,$(FUZZ_DIR)/tests/fuzz/%.o,input mutate mutate_log ask)
 

@@ -74,10 +74,10 @@ def part(kind: int, run: int, process: int, data: bytes) -> bytes:
     return struct.pack("<BBBBI", kind, run, process, kind == PAGE, len(data)) + data
 
 
-def packed(a: list, b: list, arms=("graph-on", "graph-off")) -> bytes:
-    """Two runs as one input; without b the first is its own twin."""
+def packed(a: list, b: list, arms=("graph-on", "graph-off", "padded-eager"), third=()) -> bytes:
+    """Runs as one input; without parts of its own a later one is the first's twin."""
     out = b""
-    for run, processes in enumerate((a, b)):
+    for run, processes in enumerate((a, b, third)):
         if processes:
             out += part(MANIFEST, run, 0, manifest(arms[run]))
         for i, p in enumerate(processes):
@@ -91,6 +91,8 @@ def pairs() -> dict:
              "every": packed([every_record()], [serve()]), "device": packed([serve(device_slots=True)], [serve()])}
     for wrong in ("zero", "other", "nan", "length", "watch"):
         seeds[wrong] = packed([serve(wrong)], [serve()])
+    seeds["third"] = packed([serve("other")], [serve()], third=[serve()])
+    seeds["noise"] = packed([serve("other")], [serve()], ("graph-on", "graph-off", "graph-off"), [serve("zero")])
     two = [serve(ranks=(("tp", 0, 2),)), serve(pid=4194302, ranks=(("tp", 1, 2),))]
     seeds["ranks"] = packed(two, two)
     late = Process()

@@ -44,7 +44,7 @@ static size_t read_file(const char *path, unsigned char *to, size_t room)
 	return (size_t)n;
 }
 
-/* Copies RUN into both runs of the folder, and keeps the file that shall be cut. */
+/* Copies RUN into all runs of the folder, and keeps the file that shall be cut. */
 static void take_run(const char *from, const char *kind)
 {
 	static unsigned char bytes[1 << 22];
@@ -99,9 +99,10 @@ static unsigned wanted_complaints(enum asked asked, const char *kind)
 
 static void look(enum asked asked, const char *kind, size_t n)
 {
+	const char *const runs[INPUT_RUNS] = { run_path(0), run_path(1), run_path(2) };
 	struct answer a;
 
-	ask(asked, run_path(0), run_path(1), &a);
+	ask(asked, runs, &a);
 	if (!a.broken[0] && a.status == wanted_status(asked, kind) && a.complaints == wanted_complaints(asked, kind))
 		return;
 	fprintf(stderr, "truncate: %s of %zu bytes cut to %zu: %s: status %d, %u lines on stderr; %s\n", kind, cut.n, n,
