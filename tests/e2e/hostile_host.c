@@ -69,9 +69,15 @@ static void good(void)
 /* ---- memory that goes ---- */
 
 /* Far from where the kernel puts what nobody placed: no other mapping is to fill the hole. */
+#ifdef __SANITIZE_ADDRESS__
+#define FAR ((void *)0x200000000000) /* above its shadow, which is where the other would be */
+#else
+#define FAR ((void *)0x10000000000)
+#endif
+
 static void vanish(const char *how)
 {
-	char *p = fresh_at((void *)0x10000000000), *row = p + row_bytes;
+	char *p = fresh_at(FAR), *row = p + row_bytes;
 	int bad = add("bad", (uintptr_t)p, 0), floats = add("floats", 0, SLOTPROBE_POOL_FLOATING);
 	int nowhere = add("nowhere", 0x10, 0), fd;
 

@@ -24,8 +24,8 @@ int record_start(void)
 {
 	if (!fake.options.dir)
 		return -2;
-	record_hot.state = RECORD_ACTIVE;
-	record_hot.inherited = 0;
+	__atomic_store_n(&record_hot.inherited, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&record_hot.state, RECORD_ACTIVE, __ATOMIC_RELEASE);
 	return 0;
 }
 
