@@ -18,6 +18,9 @@ ifneq ($(SAN),)
 BUILD := build-$(SAN)
 OPT += -fsanitize=$(SANITIZERS_$(SAN)) -fno-omit-frame-pointer -fno-sanitize-recover=all
 endif
+ifeq ($(SAN),tsan)
+OPT += -Wno-tsan # that it does not look at fences
+endif
 CPPFLAGS_ALL := -D_GNU_SOURCE -DSLOTPROBE_VERSION='"$(VERSION)"' -I. $(CPPFLAGS)
 CFLAGS_ALL := -std=gnu11 $(OPT) $(WARN) -MMD -MP $(CFLAGS)
 # The preload: hidden symbols, thread-local storage that never allocates, no lazy binding to surprise a signal handler.
@@ -123,6 +126,7 @@ check:
 check-asan:
 	@tests/deps.sh check
 	$(MAKE) --no-print-directory -s SAN=asan tests
+	$(MAKE) --no-print-directory -s $(RANDOM_LIB) # Python loads it, which is not built with a sanitizer
 	SAN=asan $(PYTEST) tests $(OF_THEIR_OWN) --ignore=tests/lint $(PYTEST_ARGS)
 
 # Built with the thread sanitizer: what has threads, which are the unit tests and what records. The collector has one thread, and

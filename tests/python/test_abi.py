@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The package's structures and numbers are those of slotprobe.h, as a C compiler sees them."""
 import ctypes
+import pathlib
 import struct
 import subprocess
 
 import pytest
-from conftest import PACKAGE
+
+PACKAGE = str(pathlib.Path(__file__).resolve().parents[2] / "probes" / "python")
 
 STRUCTURES = {"plane": "Plane", "pool": "Pool", "claim": "Claim", "step": "Step"}
 NUMBERS = ["F64", "F32", "F16", "BF16", "F8E4M3", "F8E5M2", "I8", "I32", "RAW", "ALLOC", "CLEAR", "COPY", "DISCARD", "FREE", "MODE_EAGER",
