@@ -121,21 +121,22 @@ check:
 	$(MAKE) --no-print-directory -s tests
 	$(PYTEST) tests $(OF_THEIR_OWN) $(PYTEST_ARGS)
 
-# Everything, the linters apart, built with the address and undefined sanitizers.
+# Everything, the linters apart, built with the address and undefined sanitizers. CI, which has no hour to spare, runs a part of it: .ci/run.
+ASAN_TESTS ?= tests $(OF_THEIR_OWN) --ignore=tests/lint
+TSAN_TESTS ?= tests/unit tests/e2e --ignore=tests/e2e/test_cli.py --ignore=tests/e2e/test_compare.py --ignore=tests/e2e/test_inert.py
 .PHONY: check-asan check-tsan check-fuzz check-valgrind check-aarch64 check-all
 check-asan:
 	@tests/deps.sh check
 	$(MAKE) --no-print-directory -s SAN=asan tests
 	$(MAKE) --no-print-directory -s $(RANDOM_LIB) # Python loads it, which is not built with a sanitizer
-	SAN=asan $(PYTEST) tests $(OF_THEIR_OWN) --ignore=tests/lint $(PYTEST_ARGS)
+	SAN=asan $(PYTEST) $(ASAN_TESTS) $(PYTEST_ARGS)
 
 # Built with the thread sanitizer: what has threads, which are the unit tests and what records. The collector has one thread, and
 # Python and sh, which are not built with it, cannot load its runtime late.
 check-tsan:
 	@tests/deps.sh check
 	$(MAKE) --no-print-directory -s SAN=tsan tests
-	SAN=tsan $(PYTEST) tests/unit tests/e2e --ignore=tests/e2e/test_cli.py --ignore=tests/e2e/test_compare.py \
-		--ignore=tests/e2e/test_inert.py $(PYTEST_ARGS)
+	SAN=tsan $(PYTEST) $(TSAN_TESTS) $(PYTEST_ARGS)
 
 # Hostile input to the collector; FUZZ_SECONDS for each target.
 check-fuzz:
