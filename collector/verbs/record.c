@@ -7,6 +7,7 @@
  */
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +37,8 @@ struct record {
 	char audit[PATH_MAX]; /* empty: not asked for */
 	struct adapter *adapters;
 	size_t n_adapters;
-	char *run; /* absolute */
+	char *run;     /* absolute */
+	int directory; /* open, so that no other one gets its number while the command runs */
 	json_t *manifest;
 };
 
@@ -284,7 +286,8 @@ static int make_run(struct record *r)
 		return -1;
 	}
 	r->run = realpath(given, NULL);
-	if (r->run && strlen(r->run) + 128 < PATH_MAX) {
+	r->directory = r->run ? open(r->run, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+	if (r->run && strlen(r->run) + 128 < PATH_MAX && r->directory >= 0) {
 		if (given == name)
 			complain("record", "recording into '%s'", name);
 		return 0;
@@ -355,13 +358,25 @@ static void check_loaded(const struct record *r)
 			 command);
 }
 
+/* The command may have put something else in its place, a link to anywhere too. */
+static bool is_still_there(const struct record *r)
+{
+	struct stat made, now;
+
+	return !fstat(r->directory, &made) && !lstat(r->run, &now) && S_ISDIR(now.st_mode) &&
+	       now.st_dev == made.st_dev && now.st_ino == made.st_ino;
+}
+
 static int end_run(struct record *r, int wait_status)
 {
 	int status = WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 	struct error error;
 
 	manifest_end(r->manifest, status);
-	if (manifest_write(r->manifest, r->run, &error))
+	if (!is_still_there(r))
+		complain("record", "'%s' is not the directory that was made any more: its manifest was not finished",
+			 r->run);
+	else if (manifest_write(r->manifest, r->run, &error))
 		complain("record", "%s; the recording itself is there", error.text);
 	check_loaded(r);
 	return status;
@@ -414,7 +429,7 @@ static int record(struct record *r)
 
 int cmd_record(int argc, char **argv)
 {
-	struct record r = { 0 };
+	struct record r = { .directory = -1 };
 	int status = options_parse(VERB_record, argc, argv, &r.o);
 
 	if (status >= 0)
@@ -423,6 +438,8 @@ int cmd_record(int argc, char **argv)
 	for (size_t i = 0; i < r.n_adapters; i++)
 		adapter_free(&r.adapters[i]);
 	free(r.adapters);
+	if (r.directory >= 0)
+		close(r.directory);
 	free(r.run);
 	json_decref(r.manifest);
 	options_free(&r.o);

@@ -24,6 +24,7 @@
 #define PROBE_POOLS        256u /* live at once */
 #define PROBE_PLANES       1024u
 #define PROBE_SHOTS        512u
+#define PROBE_CHUNKS       (1u << 17) /* of a slot: 21 GiB. Each is a record in every result */
 #define PROBE_SET_WORDS    (PROBE_POOLS / 64)
 #define PROBE_ARENA_UNIT   4096u
 #define PROBE_ARENA_UNITS  2048u /* 8 MiB */

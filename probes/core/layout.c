@@ -89,9 +89,9 @@ int probe_layout_check(const struct slotprobe_pool *said)
 		plane_bytes(&said->planes[i], &bytes);
 		if (__builtin_add_overflow(total, bytes, &total))
 			return -EINVAL;
-		chunks += bytes / FP_CHUNK_UNIT + 1;
+		chunks += bytes / ((uint64_t)FP_CHUNK_UNIT * FP_CHUNK_MOST) + 1; /* in a large slot, where it matters */
 	}
-	return chunks > INT32_MAX ? -ENOSPC : 0;
+	return chunks > PROBE_CHUNKS ? -ENOSPC : 0;
 }
 
 /* ---- the copy ---- */

@@ -54,7 +54,8 @@ bool probe_readable(uint64_t address, uint64_t bytes)
 
 	if (!bytes)
 		return true;
-	if (last < address)
+	/* Nothing lies in page 0, and to ask about it would be to give no set, which is no error. */
+	if (last < address || address < page)
 		return false;
 	first = address & ~(page - 1);
 	return populated(first, last, page) || pages_readable(first, last, page);

@@ -991,6 +991,14 @@ def until(condition):
     return False
 
 
+@pytest.mark.parametrize("script", ["rm -rf r; ln -s elsewhere r", "rm -rf r; mkdir r", "rm -rf r"])
+def test_record_writes_nothing_into_what_took_the_place_of_its_run(slotprobe, tmp_path, script):
+    (tmp_path / "elsewhere").mkdir()
+    done = slotprobe("record", "-o", "r", "sh", "-c", script)
+    assert done.returncode == 0 and b"is not the directory that was made any more" in done.stderr
+    assert not list((tmp_path / "elsewhere").iterdir()) and not (tmp_path / "r" / "run.json").exists()
+
+
 def test_record_stops_and_goes_on_with_its_command(command, tmp_path):
     with recording(command, tmp_path, "sh", "-c", "echo $$; exec sleep 60") as child:
         pid = int(child.stdout.readline())

@@ -92,3 +92,20 @@ def test_wrong_arguments(lab, call, error):
     """Of the wrong kind: raised."""
     _, said = lab.record(f"try:\n    {call}\nexcept Exception as e:\n    said['error'] = type(e).__name__\n")
     assert said["error"] == error
+
+
+def test_outputs_that_cannot_be_compared(lab):
+    """Nothing measured is never invariant: no bytes, another dtype, rows that are not those of the batch, other names."""
+    _, said = lab.record(BATCH + """
+def empty(n):
+    return Torch(device.alloc(64), (n, 0), "float32")
+said["empty"] = plain(slotprobe.batch_invariance(empty))
+said["dtype"] = plain(slotprobe.batch_invariance(lambda n: batch(n, 2.5, "float32" if n == 1 else "int32")))
+said["one row"] = plain(slotprobe.batch_invariance(lambda n: batch(1, 2.5)))
+said["wide"] = plain(slotprobe.batch_invariance(lambda n: batch(n, 2.5, width=8 if n == 1 else 16)))
+said["names"] = plain(slotprobe.batch_invariance(lambda n: {f"out{n}": batch(n, 2.5)}))
+said["alike"] = plain(slotprobe.batch_invariance(lambda n: {"out": batch(n, 2.5)}))
+""")
+    for name in ("empty", "dtype", "one row", "wide", "names"):
+        assert said[name][0] is None and said[name][2:] == [-22, False], (name, said[name])
+    assert said["alike"][0] is True

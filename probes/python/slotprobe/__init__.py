@@ -224,8 +224,8 @@ def batch_invariance(op, sizes=(1, 288), row=0, row_axis=0, name="batch_invarian
 
     op(n) runs the operator on n rows, of which row `row` is given the same input each time, and returns its output: a tensor with a row
     for each along row_axis, several, or a dict of them. Two operators that should agree, in a tuple, are compared with each other as
-    well: (prefill, decode). sizes: batch sizes, or a sequence of them for each operator. Only dtype and bytes of the row count, which is
-    fingerprinted on `stream` (None: the current one), where op must have left it.
+    well: (prefill, decode). sizes: batch sizes, or a sequence of them for each operator. All outputs must have the same names, dtypes and
+    shapes of a row, a row for each of the n, and some bytes: else -22, not measured. Only the row's bytes count, which are fingerprinted on `stream` (None: the current one), where op must have left it.
 
     Returns an object with invariant (True, False; None: not measured), rows (op, size, hash) and error (0 or a negative errno). It is true
     only where invariant is True. Waits for the fingerprints: for tests, not for the hot path. In a process that is not recorded it is -38,

@@ -6,12 +6,14 @@ everything else, on the stream where the operator ran, and stands in the run's l
 """
 import collections
 import ctypes
+import math
 import operator
 import time
 
 from . import _abi
+from ._tensor import tensor as tensor_of
 
-EAGAIN, ETIMEDOUT = 11, 110
+EAGAIN, EINVAL, ETIMEDOUT = 11, 22, 110
 WAIT_SECONDS = 10  # for one fingerprint
 
 Row = collections.namedtuple("Row", "op size hash")
@@ -77,9 +79,20 @@ def wait(donation):
         time.sleep(0.0005)
 
 
-def measure(api, output, name, row, row_axis, stream):
+def form(tensors, n, row_axis):
+    """What must be the same in every batch: names, dtypes, and the shape of a row. None: it has not a row for each of the n, or no bytes."""
+    found = []
+    for name, tensor in tensors.items():
+        t = tensor_of(tensor, str(name))
+        shape = list(t.shape)
+        if not -len(shape) <= row_axis < len(shape) or shape.pop(row_axis) != n or not math.prod(shape):
+            return None
+        found.append((str(name), t.dtype, tuple(shape)))
+    return sorted(found) or None
+
+
+def measure(api, tensors, name, row, row_axis, stream):
     """(0, hash of the row), or (a negative errno, None). The output stays until its row was read: the caller holds it."""
-    tensors = output if hasattr(output, "items") else dict(enumerate_outputs(output))
     pool = api.pool(name, tensors, layer_axis=None, slot_axis=row_axis)
     if pool < 0:
         return pool, None
@@ -101,13 +114,17 @@ def enumerate_outputs(output):
 def compare(api, op, sizes, row, row_axis, name, stream):
     """batch_invariance, where there is a recording."""
     ops = operators(op)
-    each, row, rows = batches(sizes, ops), operator.index(row), []
+    each, row, rows, forms = batches(sizes, ops), operator.index(row), [], []
     if any(not 0 <= row < n for s in each for n in s):
         raise ValueError(f"row: {row} is not in every batch")
     for i, (one, counts) in enumerate(zip(ops, each)):
         for n in counts:
             output = one(n)
-            error, found = measure(api, output, f"{name}.{i}.{n}", row, row_axis, stream)
+            tensors = output if hasattr(output, "items") else dict(enumerate_outputs(output))
+            forms.append(form(tensors, n, row_axis))
+            error, found = -EINVAL, None
+            if forms[-1] is not None and forms[-1] == forms[0]:
+                error, found = measure(api, tensors, f"{name}.{i}.{n}", row, row_axis, stream)
             if error:
                 return Invariance(None, tuple(rows), error)
             rows.append(Row(i, n, found))

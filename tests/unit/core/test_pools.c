@@ -249,10 +249,22 @@ static void device_memory_comes_back(void **state)
 	}
 }
 
-/* A slot of 22 GiB has descriptions of 6 MiB: the arena holds one such pool, and small ones beside it. */
+/* Asking about page 0 must not be mistaken for asking about nothing. */
+static void page_zero_is_not_readable(void **state)
+{
+	char here[16] = "here";
+
+	(void)state;
+	for (uint64_t at = 0; at < 16; at++)
+		assert_false(probe_readable(at, 4));
+	assert_false(probe_readable(4095, 1));
+	assert_true(probe_readable((uint64_t)(uintptr_t)here, sizeof here));
+}
+
+/* A slot of 20 GiB has descriptions of 6 MiB: the arena holds one such pool, and small ones beside it. */
 static void full_arena_refuses(void **state)
 {
-	enum { PLANES = 22 };
+	enum { PLANES = 20 };
 	struct slotprobe_plane plane[PLANES];
 	struct slotprobe_pool huge = {
 		.size = sizeof huge, .name = "huge", .n_slots = 1, .planes = plane, .n_planes = PLANES
@@ -267,6 +279,9 @@ static void full_arena_refuses(void **state)
 						      .base = (uint64_t)(uintptr_t)fake_gpu.held + ((uint64_t)i << 30),
 						      .slot_stride = 1 << 30,
 						      .elems = 1 << 30 };
+	plane[0].elems = 1ull << 42; /* its result would be larger than any buffer */
+	assert_int_equal(slotprobe_pool_add(&huge), -ENOSPC);
+	plane[0].elems = 1 << 30;
 	assert_int_equal(slotprobe_pool_add(&huge), 0);
 	huge.name = "another";
 	assert_int_equal(slotprobe_pool_add(&huge), -ENOSPC);
@@ -689,6 +704,7 @@ int main(void)
 		T(table_full),
 		T(device_memory_comes_back),
 		T(full_arena_refuses),
+		T(page_zero_is_not_readable),
 		T(removal_waits_for_reads_in_flight),
 		T(release_waits_for_a_launch_on_its_way),
 		T(removal_does_not_wait_for_ever),
