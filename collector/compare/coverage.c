@@ -237,7 +237,7 @@ static bool core_rows_are_there(const struct ctr_snapshot *page)
 #undef CORE_NAME
 	};
 
-	for (uint32_t i = 0; i < CTR_CORE_ROWS_FIRST; i++) {
+	for (uint32_t i = 0; i < CTR_CORE_ROW_COUNT; i++) {
 		if (i >= page->n_rows || strcmp(page->row[i].name, name[i]) != 0)
 			return false;
 	}
@@ -247,7 +247,7 @@ static bool core_rows_are_there(const struct ctr_snapshot *page)
 /* What an adapter could not make sense of it did not report: nobody knows what is missing. */
 static void judge_adapters(struct judge *j, const struct ctr_snapshot *page)
 {
-	for (uint32_t i = CTR_CORE_ROWS_FIRST; i < page->n_rows; i++) {
+	for (uint32_t i = CTR_CORE_ROW_COUNT; i < page->n_rows; i++) {
 		const struct ctr_values *row = &page->row[i];
 		char list[256];
 
@@ -285,7 +285,7 @@ static void judge_rows(struct judge *j, const struct model_process *p, const str
 		if (is_needed(j, r))
 			judge_row(j, p, row);
 		else
-			judge_other_row(j, row, r >= CTR_CORE_ROWS_FIRST);
+			judge_other_row(j, row, r >= CTR_CORE_ROW_COUNT);
 		if (!row->reconciled)
 			reasons_add(j->reasons, REASON_counters_unreconciled, "%s: %s", j->where, row->name);
 	}

@@ -194,7 +194,7 @@ static void judge_counters(const struct run_process *p, const char *who, struct 
 			reasons_add(reasons, REASON_counters_unreconciled, "%s: %s", who, v->name);
 		if (lost)
 			reasons_add(reasons, REASON_records_dropped, "%s: %s: %" PRIu64, who, v->name, lost);
-		if (r >= CTR_CORE_ROWS_FIRST && v->group[CTR_IN_ERRORS])
+		if (r >= CTR_CORE_ROW_COUNT && v->group[CTR_IN_ERRORS])
 			reasons_add(reasons, REASON_adapter_error, "%s: %s: %" PRIu64 " of %" PRIu64, who, v->name,
 				    v->group[CTR_IN_ERRORS], v->attempted);
 	}

@@ -444,9 +444,6 @@ enum ctr_core_row {
 		CTR_CORE_ROW_COUNT
 };
 
-/* Rows that every page of this version has. The core rows after them came later: a reader finds those by name. */
-#define CTR_CORE_ROWS_FIRST ((uint32_t)CTR_ROW_INTERNAL + 1)
-
 struct ctr_page {
 	char magic[8];
 	uint32_t version, byte_order;

@@ -73,8 +73,8 @@ def test_diff_is_not_proven_where_an_object_is_bound_past_us(build, tmp_path, ar
     assert said["object"].endswith("/plugin-linked.so") and said["symbol"].startswith("cu")
 
 
-def test_a_page_of_before_is_read(build, tmp_path):
-    """Pages that were written before the counter was there lack its row: no damage, and nothing is said of what was not looked for."""
+def test_a_page_that_does_not_say_is_no_proof(build, tmp_path):
+    """A page without the counter's row says nothing of what was bound past slotprobe: what was not looked for was not found absent."""
     lab = Lab(build, "cpu", tmp_path)
     off, on = lab.record("graph-off"), lab.record("graph-on")
     for run in (off, on):
@@ -86,6 +86,4 @@ def test_a_page_of_before_is_read(build, tmp_path):
         (rows,) = struct.unpack_from("<I", content, 268)
         struct.pack_into("<I", content, 268, rows - 1)
         page.write_bytes(content)
-    status, found = lab.diff(off, on)
-    assert (status, codes(found)) == (0, [])
-    assert lab.ask("verify", on.path)[0] == 0
+    assert lab.diff(off, on)[0] == 3
