@@ -106,7 +106,40 @@ def pairs() -> dict:
     small = serve()
     small.chunk, small.end, small.state = 3, False, 1
     seeds["killed"] = packed([small], [serve()])
+    for name, log in over_the_bounds().items():
+        seeds[name] = part(MANIFEST, 0, 0, manifest("graph-on")) + part(PAGE, 0, 0, page(serve(requests=1))) + part(LOG, 0, 0, log)
     return seeds
+
+
+def sealed(head: list, body: bytes) -> bytes:
+    head[1] = 0
+    head[1] = loggen.crc32c(struct.pack(loggen.CHUNK_HEADER, *head))
+    return struct.pack(loggen.CHUNK_HEADER, *head) + body
+
+
+def lz4_repeated(unit: bytes, times: int) -> bytes:
+    """An LZ4 block that decodes to `unit` so many times: its literals once, one long match, and the five literals that must end it."""
+    def length(n):
+        return b"\xff" * ((n - 15) // 255) + bytes([(n - 15) % 255])
+    match = len(unit) * (times - 1) - 5
+    return (b"\xff" + length(len(unit)) + unit + struct.pack("<H", len(unit)) + length(match - 4) + b"\x50" + unit[-5:])
+
+
+def over_the_bounds() -> dict:
+    """Logs under right checksums, each with one number past what a buffer of the reader holds."""
+    head = serve().log_bytes()[:72]
+    block = lz4_repeated(loggen.record(loggen.STEP, 1, 1, 5, 1, 1, 1, 0, "decode"), 800)
+    raw = 800 * 112
+    frames = serve(requests=1)
+    frames.put(loggen.CALLSITE, 1, 25, 0, 0, tail=struct.pack("<QII", 16, 0, 0) * 25)
+    names = serve(requests=1)
+    names.put(loggen.CALLSITE, 1, 2, 6, 0, tail=struct.pack("<QIIQII", 16, 0, 4, 32, 0, 30000) + b"mainfo")
+    planes = serve(requests=1)
+    planes.put(loggen.PLANE, 0, 65535, 0, 1, 0, 1, 1, 1, "t")
+    long = serve(requests=1)
+    long.put(loggen.MODULE, 1, 60000, 0x400000, tail=b"/bin/toy")
+    return {"raw": head + sealed([0x4b4e4843, 0, 0, 0, 800, raw, len(block), 1, loggen.crc32c(block), 0], block),
+            "frames": frames.log_bytes(), "names": names.log_bytes(), "planes": planes.log_bytes(), "long": long.log_bytes()}
 
 
 def points() -> dict:
@@ -121,7 +154,7 @@ def manifests() -> dict:
 
 def main() -> None:
     out = pathlib.Path(sys.argv[1])
-    logs = {"every": every_record().log_bytes(), "serve": serve().log_bytes(), "empty": serve().log_bytes()[:72]}
+    logs = {"every": every_record().log_bytes(), "serve": serve().log_bytes(), "empty": serve().log_bytes()[:72], **over_the_bounds()}
     pages = {"good": b"\1" + page(serve()), "cut": b"\0" + page(serve())}
     for target, seeds in {"run": pairs(), "log": logs, "page": pages, "manifest": manifests(), "points": points()}.items():
         (out / target).mkdir(parents=True, exist_ok=True)

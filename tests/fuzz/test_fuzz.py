@@ -5,7 +5,6 @@ import os
 import pathlib
 import re
 import resource
-import struct
 import subprocess
 import sys
 import tarfile
@@ -17,6 +16,7 @@ ROOT = HERE.parent.parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "e2e")]
 import loggen  # noqa: E402
 import seeds  # noqa: E402
+from seeds import lz4_repeated, sealed  # noqa: E402
 
 TARGETS = ["log", "page", "manifest", "points", "run"]
 LIMIT = 512 << 20
@@ -148,12 +148,6 @@ def test_cut_command(build, small_run, tmp_path, kind, at):
         assert (done.returncode, len(done.stderr.splitlines())) == (wanted, lines), (words, done.returncode, done.stderr)
 
 
-def sealed(head: list, body: bytes) -> bytes:
-    head[1] = 0
-    head[1] = loggen.crc32c(struct.pack(loggen.CHUNK_HEADER, *head))
-    return struct.pack(loggen.CHUNK_HEADER, *head) + body
-
-
 def chunk_with(at: int, value: int) -> bytes:
     """One chunk of one record, whose header claims `value` in field `at`, under a right checksum."""
     body = loggen.record(loggen.STEP, 1, 1, 5, 1, 1, 1, 0, "decode")
@@ -193,14 +187,6 @@ def test_files_with_huge_holes(build, small_run, tmp_path, kind, size):
     run = loggen.Run("graph-on", seeds.serve()).write(tmp_path / "run")
     os.truncate(next(run.glob(f"*.{kind}")), size)
     answers(build, run, small_run, {2, 3})
-
-
-def lz4_repeated(unit: bytes, times: int) -> bytes:
-    """An LZ4 block that decodes to `unit` so many times: its literals once, one long match, and the five literals that must end it."""
-    def length(n):
-        return b"\xff" * ((n - 15) // 255) + bytes([(n - 15) % 255])
-    match = len(unit) * (times - 1) - 5
-    return (b"\xff" + length(len(unit)) + unit + struct.pack("<H", len(unit)) + length(match - 4) + b"\x50" + unit[-5:])
 
 
 @pytest.mark.parametrize("words, status", [(["status"], 0), (["verify"], 3), (["check"], 2), (["report"], 2), (["diff"], 2)],
