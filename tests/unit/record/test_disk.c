@@ -196,6 +196,8 @@ static void scenario_enospc(void)
 	fault_writes(0, 1, ENOSPC);
 	CHECK(put_donation(2));
 	settle();
+	for (int i = 0; i < 1000 && record_recording(); i++) /* under an emulator the writer may take its time */
+		usleep(10000);
 	CHECK(record_disk_stopped() && !record_recording());
 	CHECK(state() == CTR_DISK_STOP);
 	CHECK(outcome(CTR_DROPPED_WRITE) == 1);
