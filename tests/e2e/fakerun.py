@@ -11,7 +11,7 @@ MAX_ROWS, OUTCOMES, FLIGHT_BITS = 240, 24, 20
 CORE_ROWS = ["core.graph_launch", "core.donate", "core.restore", "core.alloc", "core.clear", "core.copy", "core.discard", "core.free",
              "core.step", "core.watch", "core.graph_instantiate", "core.graph_update", "pool_graph_launches",
              "runtime_graph_launches", "runtime_without_driver", "unrouted_entries", "graphs_unreadable", "metadata_lost",
-             "launch_records_lost", "callsites_lost", "write_errors", "internal_errors"]
+             "launch_records_lost", "callsites_lost", "write_errors", "internal_errors", "bypassed_objects"]
 STARTING, RUNNING, DISK_STOP, WRITE_ERROR, ENDED = range(5)
 
 
