@@ -383,6 +383,32 @@ static inline void probe_count_in_flight(struct probe_pool *p)
 		record_wake(false);
 }
 
+/* Makes a shot that was taken from the ring ready for its launch. */
+static inline struct probe_shot *probe_shot_begin(struct probe_pool *p, uint32_t shot, uint32_t role)
+{
+	struct probe_shot *s = &p->ring.shot[shot];
+
+	probe_count_in_flight(p);
+	probe_shot_set(p, shot, PROBE_SHOT_TAKEN);
+	if (++s->sequence == 0)
+		s->sequence = 1;
+	s->pair = -1;
+	s->turns = s->seen = s->n_regions = 0;
+	s->role = role;
+	return s;
+}
+
+/* The kernel of a shot whose regions are in its table. Every other word of the argument was written with the pool. */
+static inline cu_result probe_shot_launch(const struct shim_driver *drv, const struct probe_pool *p,
+					  struct probe_shot *s, cu_stream stream)
+{
+	void *params[] = { &s->launch };
+
+	s->launch.n_regions = s->n_regions;
+	s->launch.sequence = s->sequence;
+	return drv->launch_kernel(p->dev->print, p->n_chunks, 1, 1, FP_THREADS, 1, 1, 0, stream, params, NULL);
+}
+
 /* Gives a shot back: the last thing that is done with it, and maybe with its pool. */
 static inline void probe_shot_release(struct probe_pool *p, uint32_t shot)
 {

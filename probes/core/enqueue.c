@@ -153,7 +153,6 @@ static enum ctr_outcome fire_on_device(struct probe_stay *stay, uint32_t shot, c
 	struct probe_pool *p = stay->pool;
 	struct probe_shot *s = &p->ring.shot[shot];
 	struct fp_launch *launch = &s->launch;
-	void *params[] = { launch };
 	cu_result rc;
 
 	if (aim->role == LOG_ROLE_SUBJECT)
@@ -161,10 +160,7 @@ static enum ctr_outcome fire_on_device(struct probe_stay *stay, uint32_t shot, c
 	launch->slot_ptr = aim->slot_ptr;
 	launch->slot_ptr_bytes = aim->slot_ptr_bytes;
 	launch->slot = aim->slot;
-	launch->n_regions = s->n_regions;
-	launch->sequence = s->sequence;
-	rc = stay->drv->launch_kernel(p->dev->print, p->n_chunks, 1, 1, FP_THREADS, 1, 1, 0, stay->stream, params,
-				      NULL);
+	rc = probe_shot_launch(stay->drv, p, s, stay->stream);
 	if (rc == CU_SUCCESS)
 		return CTR_COMMITTED;
 	if (rc == CU_CAPTURE_UNSUPPORTED || rc == CU_CAPTURE_INVALIDATED || rc == CU_CAPTURE_IMPLICIT)
@@ -176,7 +172,6 @@ enum ctr_outcome probe_fire(struct probe_stay *stay, const struct probe_aim *aim
 {
 	struct probe_pool *p = stay->pool;
 	enum ctr_outcome outcome = CTR_COMMITTED;
-	struct probe_shot *s;
 	int taken;
 
 	if (aim->slot_ptr && !probe_pointer_on(stay->drv, aim->slot_ptr, p->device))
@@ -184,15 +179,8 @@ enum ctr_outcome probe_fire(struct probe_stay *stay, const struct probe_aim *aim
 	taken = probe_ring_take(&p->ring);
 	if (taken < 0)
 		return CTR_DROPPED_RING;
-	probe_count_in_flight(p);
 	*shot = (uint32_t)taken;
-	s = &p->ring.shot[*shot];
-	probe_shot_set(p, *shot, PROBE_SHOT_TAKEN);
-	if (++s->sequence == 0)
-		s->sequence = 1;
-	s->pair = -1;
-	s->turns = s->seen = s->n_regions = 0;
-	s->role = aim->role;
+	probe_shot_begin(p, *shot, aim->role);
 	if (stay->drv)
 		outcome = fire_on_device(stay, *shot, aim);
 	else

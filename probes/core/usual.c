@@ -40,17 +40,12 @@ static inline cu_result launch(const struct shim_driver *drv, struct probe_pool 
 			       const struct slotprobe_claim *c)
 {
 	struct probe_shot *s = &p->ring.shot[shot];
-	void *params[] = { &s->launch };
 
-	s->n_regions = 0;
 	if (probe_region_count())
 		s->n_regions = probe_region_table(p->device, probe_entry_regions(&p->ring, shot), s->region);
 	s->launch.slot_ptr = 0;
 	s->launch.slot = c->slot;
-	s->launch.n_regions = s->n_regions;
-	s->launch.sequence = s->sequence;
-	return drv->launch_kernel(p->dev->print, p->n_chunks, 1, 1, FP_THREADS, 1, 1, 0,
-				  (cu_stream)(uintptr_t)c->stream, params, NULL);
+	return probe_shot_launch(drv, p, s, (cu_stream)(uintptr_t)c->stream);
 }
 
 static inline void fill_event(struct log_event *e, enum log_event_kind kind, const struct slotprobe_claim *c,
@@ -122,18 +117,10 @@ static inline int64_t measure(enum log_event_kind kind, const struct slotprobe_c
 			      const struct shim_driver *drv, struct ctr_row *row)
 {
 	int taken = usual_stream(drv, p, (cu_stream)(uintptr_t)c->stream) ? probe_ring_take(&p->ring) : -1;
-	struct probe_shot *s;
 
 	if (taken < 0)
 		return 0;
-	probe_count_in_flight(p);
-	s = &p->ring.shot[taken];
-	probe_shot_set(p, (uint32_t)taken, PROBE_SHOT_TAKEN);
-	if (++s->sequence == 0)
-		s->sequence = 1;
-	s->pair = -1;
-	s->turns = s->seen = 0;
-	s->role = LOG_ROLE_SUBJECT;
+	probe_shot_begin(p, (uint32_t)taken, LOG_ROLE_SUBJECT);
 	if (launch(drv, p, (uint32_t)taken, c) != CU_SUCCESS) {
 		probe_shot_release(p, (uint32_t)taken);
 		return 0;

@@ -16,7 +16,6 @@
 #define QUEUE_ITEMS  RECORD_QUEUE_ITEMS
 #define QUEUE_MASK   (QUEUE_ITEMS - 1)
 #define QUEUE_CLOSED (1ull << 63)
-#define WAKE_EVERY   RECORD_WAKE_EVERY
 
 _Static_assert(sizeof(struct record_item) == 256, "item");
 
@@ -84,9 +83,7 @@ bool record_put(const void *record, struct ctr_row *commit)
 	}
 	memcpy(item->record, record, h->bytes);
 	item->commit = commit;
-	give_turn(item, position, position + 1);
-	if (position % WAKE_EVERY == 0)
-		record_wake(false);
+	record_queue_give(item, position);
 	return true;
 }
 
