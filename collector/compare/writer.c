@@ -68,23 +68,12 @@ static bool take_values(void *arg, const struct log_region_values *v)
 	return true;
 }
 
-/* As the preload reads them: docs/known-gaps.md. */
+/* Bytes of one integer of a region, by its dtype, as the preload reads them: docs/known-gaps.md. */
 static uint32_t width_of(const struct model_region *r)
 {
-	const char *dtype = model_dtype_name(r->dtype);
+	static const uint8_t width[] = { 8, 4, 1, 1, 1, 1, 1, 4, 8 };
 
-	if (strcmp(dtype, "i32") == 0 || strcmp(dtype, "f32") == 0)
-		return 4;
-	return strcmp(dtype, "raw") == 0 || strcmp(dtype, "f64") == 0 ? 8 : 1;
-}
-
-static const struct model_region *region_of(const struct model_process *p, int64_t id)
-{
-	for (size_t i = 0; i < p->n_regions; i++) {
-		if ((int64_t)p->region[i].id == id)
-			return &p->region[i];
-	}
-	return NULL;
+	return r->dtype < sizeof width ? width[r->dtype] : 1;
 }
 
 static const struct values *values_of(const struct search *s, const struct model_region *region)
@@ -108,11 +97,6 @@ static bool stands_among(const struct values *v, uint64_t from, uint64_t n, int6
 	return false;
 }
 
-static bool stands_in(const struct values *v, int64_t slot, uint64_t *index)
-{
-	return stands_among(v, 0, v->n, slot, index);
-}
-
 /* How many rows the kernel had: an index each. Not told: all that is left of the region. */
 static uint64_t rows_of(const struct search *s)
 {
@@ -121,6 +105,12 @@ static uint64_t rows_of(const struct search *s)
 	int32_t rows = step ? (step->padded > step->batch ? step->padded : step->batch) : 0;
 
 	return rows > 0 ? (uint64_t)rows : UINT64_MAX;
+}
+
+/* Among the rows of the batch at the region's front: behind them stands what larger batches left. */
+static bool stands_in_front(const struct search *s, const struct values *v, uint64_t *index)
+{
+	return stands_among(v, 0, rows_of(s), s->event->slot, index);
 }
 
 /* ---- one node ---- */
@@ -154,15 +144,14 @@ static bool is_of_one_name(const struct model_region *a, const struct model_regi
 static bool look(const struct search *s, const struct model_graph *g, const struct model_touch *t,
 		 struct finding_writer *w)
 {
-	const struct model_region *region = region_of(s->p, t->id);
+	const struct model_region *region = model_region(s->p, t->id);
 	const struct values *v = region ? values_of(s, region) : NULL;
 	const uint64_t width = region ? width_of(region) : 1;
 	uint64_t index = t->offset / width, other;
 
 	if (!v || t->offset % width || index >= v->n || stands_among(v, index, rows_of(s), s->event->slot, &other))
 		return false;
-	*w = (struct finding_writer) { .process = s->p,
-				       .graph = g,
+	*w = (struct finding_writer) { .graph = g,
 				       .node = t->node,
 				       .kernel = t->kernel,
 				       .region = region,
@@ -171,16 +160,16 @@ static bool look(const struct search *s, const struct model_graph *g, const stru
 				       .event = s->now->event,
 				       .of = s->event->id,
 				       .value = v->value[index] };
-	w->has_at = stands_in(v, s->event->slot, &other);
+	w->has_at = stands_in_front(s, v, &other);
 	w->at = w->has_at ? other * width : 0;
-	for (unsigned i = 0; i < s->now->n && !w->has_meant; i++) {
-		const struct model_region *meant = region_of(s->p, s->now->of[i].region);
+	for (unsigned i = 0; i < s->now->n && !w->meant; i++) {
+		const struct model_region *meant = model_region(s->p, s->now->of[i].region);
 
-		w->has_meant = meant && meant != region && is_of_one_name(meant, region) &&
-			       stands_in(&s->now->of[i], s->event->slot, &other);
-		w->meant = w->has_meant ? meant : NULL;
+		if (meant && meant != region && is_of_one_name(meant, region) &&
+		    stands_in_front(s, &s->now->of[i], &other))
+			w->meant = meant;
 	}
-	return w->has_at || w->has_meant;
+	return w->has_at || w->meant;
 }
 
 /* The slot's number elsewhere in the same region says more than in another one. */
@@ -227,7 +216,8 @@ static bool find_of_row(const struct diff *diff, const struct finding *finding, 
 	s.p = align_process(&diff->al.side[finding->side], at);
 	s.event = align_event(&diff->al.side[finding->side], at);
 	s.row = row;
-	if (s.event->pool == MODEL_NONE || s.event->slot == LOG_NO_SLOT ||
+	/* Without graphs and regions there is nothing to find, and the log need not be read again. */
+	if (!s.p->n_graphs || !s.p->n_regions || s.event->pool == MODEL_NONE || s.event->slot == LOG_NO_SLOT ||
 	    model_values(s.p, s.event->id, take_values, &s, &err) != 0)
 		return false;
 	for (uint64_t back = 0; back < s.n_told && back < TOLD_MAX && !writer->kernel; back++) {
@@ -251,7 +241,7 @@ bool find_writer(const struct diff *diff, const struct finding *finding, struct 
 	for (uint32_t i = 0; i < diff->al.n_rows && tried < ROWS_TRIED; i++) {
 		const struct diff_row *row = &diff->row[i];
 
-		if (row->finding == ALIGN_NONE || &diff->finding[row->finding] != finding)
+		if (i == finding->first_row || row->finding == ALIGN_NONE || &diff->finding[row->finding] != finding)
 			continue;
 		if (find_of_row(diff, finding, row, writer))
 			return true;

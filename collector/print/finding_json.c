@@ -155,7 +155,7 @@ static json_t *writer_json(const struct finding_writer *w)
 			  (json_int_t)w->node, "graphs", (json_int_t)w->n_graphs, "region", json_text(w->region->name),
 			  "offset", json_count(w->offset), "value", (json_int_t)w->value, "slot", (json_int_t)w->slot,
 			  "slot_at", w->has_at ? json_count(w->at) : json_null(), "meant_in",
-			  w->has_meant ? json_text(w->meant->name) : json_null(), "event", json_count(w->event));
+			  w->meant ? json_text(w->meant->name) : json_null(), "event", json_count(w->event));
 
 	free(text);
 	return object;

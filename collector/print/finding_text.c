@@ -271,7 +271,7 @@ char *writer_sentence(const struct finding_writer *w)
 		", and so in %s) writes these planes and reads %s+%" PRIu64 " = %" PRId64,
 		safe(w->kernel), w->node, w->graph->number, amount_of(w->n_graphs, "graph", "graphs"),
 		safe(w->region->name), w->offset, w->value);
-	if (w->has_meant)
+	if (w->meant)
 		fprintf(f, "; %s intended slot %" PRId64, safe(w->meant->name), w->slot);
 	if (w->event != w->of)
 		fprintf(f, " (read with event %" PRIu64 ")", w->event);

@@ -92,15 +92,14 @@ static json_t *slots_json(const struct report *report)
 /* Name of the pool or region that an address points into. */
 static json_t *target_json(const struct model_process *p, const struct model_touch *t)
 {
+	const struct model_region *region;
+
 	for (size_t i = 0; t->target == 0 && i < p->n_pools; i++) {
 		if (p->pool[i].id == t->id)
 			return json_text(p->pool[i].name);
 	}
-	for (size_t i = 0; t->target == 1 && i < p->n_regions; i++) {
-		if ((int64_t)p->region[i].id == t->id)
-			return json_text(p->region[i].name);
-	}
-	return json_null();
+	region = t->target == 1 ? model_region(p, t->id) : NULL;
+	return region ? json_text(region->name) : json_null();
 }
 
 static json_t *touch_json(const struct model_process *p, const struct model_touch *t)

@@ -136,12 +136,10 @@ static void print_touch(FILE *f, const struct model_process *p, const struct mod
 			break;
 		}
 	} else {
-		for (size_t i = 0; i < p->n_regions; i++) {
-			if ((int64_t)p->region[i].id == t->id) {
-				fprintf(f, "region %s", safe(p->region[i].name));
-				break;
-			}
-		}
+		const struct model_region *region = model_region(p, t->id);
+
+		if (region)
+			fprintf(f, "region %s", safe(region->name));
 	}
 	fprintf(f, " +%" PRIu64 "\n", t->offset);
 }

@@ -351,48 +351,79 @@ bool model_same_layout(const struct model_pool *a, const struct model_pool *b)
 	return same;
 }
 
-int model_planes(const struct model_process *p, model_see *see, void *arg, struct error *err)
+const struct model_region *model_region(const struct model_process *p, int64_t id)
 {
-	struct print_numbers numbers = { .n = 0 };
+	for (size_t i = 0; i < p->n_regions; i++) {
+		if ((int64_t)p->region[i].id == id)
+			return &p->region[i];
+	}
+	return NULL;
+}
+
+/* ---- a log that was read before, once more ---- */
+
+typedef bool see_record(void *arg, const struct log_record *rec);
+
+static int read_again(const struct model_process *p, see_record *see, void *arg, struct error *err)
+{
 	const struct log_record *rec;
 	struct log log;
-	bool more = true;
 
 	if (!p->from->log_path)
 		return 0;
 	if (log_open(&log, p->from->log_path, err) != 0)
 		return -1;
-	while (more && log_next(&log, &rec)) {
-		const struct log_fingerprint *part = (const void *)rec;
-		uint32_t number;
-
-		if (rec->type != LOG_FINGERPRINT)
-			continue;
-		number = print_number(&numbers, part);
-		if (number != MODEL_NONE && number < p->n_prints)
-			more = see(arg, part, number);
-	}
+	while (log_next(&log, &rec) && see(arg, rec))
+		;
 	log_close(&log);
-	map_free(&numbers.open);
 	return 0;
+}
+
+struct planes_again {
+	struct print_numbers numbers;
+	size_t n_prints;
+	model_see *see;
+	void *arg;
+};
+
+static bool see_part(void *arg, const struct log_record *rec)
+{
+	struct planes_again *again = arg;
+	const struct log_fingerprint *part = (const void *)rec;
+	uint32_t number;
+
+	if (rec->type != LOG_FINGERPRINT)
+		return true;
+	number = print_number(&again->numbers, part);
+	return number == MODEL_NONE || number >= again->n_prints || again->see(again->arg, part, number);
+}
+
+int model_planes(const struct model_process *p, model_see *see, void *arg, struct error *err)
+{
+	struct planes_again again = { .n_prints = p->n_prints, .see = see, .arg = arg };
+	int failed = read_again(p, see_part, &again, err);
+
+	map_free(&again.numbers.open);
+	return failed;
+}
+
+struct values_again {
+	uint64_t last;
+	model_see_values *see;
+	void *arg;
+};
+
+static bool see_values(void *arg, const struct log_record *rec)
+{
+	const struct values_again *again = arg;
+	const struct log_region_values *values = (const void *)rec;
+
+	return rec->type != LOG_REGION_VALUES || values->event > again->last || again->see(again->arg, values);
 }
 
 int model_values(const struct model_process *p, uint64_t last, model_see_values *see, void *arg, struct error *err)
 {
-	const struct log_record *rec;
-	struct log log;
-	bool more = true;
+	struct values_again again = { last, see, arg };
 
-	if (!p->from->log_path)
-		return 0;
-	if (log_open(&log, p->from->log_path, err) != 0)
-		return -1;
-	while (more && log_next(&log, &rec)) {
-		const struct log_region_values *values = (const void *)rec;
-
-		if (rec->type == LOG_REGION_VALUES && values->event <= last)
-			more = see(arg, values);
-	}
-	log_close(&log);
-	return 0;
+	return read_again(p, see_values, &again, err);
 }

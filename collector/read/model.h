@@ -165,6 +165,7 @@ bool model_measured(const struct model_process *process, const struct model_even
 const struct model_print *model_subject(const struct model_process *process, const struct model_event *event);
 const struct model_event *model_event(const struct model_process *process, uint64_t id);
 const struct model_step *model_step(const struct model_process *process, uint64_t number);
+const struct model_region *model_region(const struct model_process *process, int64_t id);
 const struct model_callsite *model_callsite(const struct model_process *process, uint32_t id);
 const char *model_module(const struct model_process *process, uint32_t id);
 const char *model_event_name(uint32_t kind);
