@@ -20,6 +20,8 @@ import subprocess
 import sys
 import tempfile
 
+import runs
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 NODES = {4: 40, 200: 8}  # of a graph: launches between two waits, as in costs.c
 CUPTI = ["/usr/local/cuda/extras/CUPTI", "/usr/local/cuda-13.0/extras/CUPTI"]
@@ -44,10 +46,8 @@ class Worker:
             bench.runs += 1
             self.run = bench.folder / f"run{bench.runs}"
             command = [str(bench.build / "slotprobe"), "record", "-o", str(self.run), "--arm", "graph-on", "--min-free", "64M", "--", *command]
-        surroundings = {k: v for k, v in os.environ.items() if not k.startswith("SLOTPROBE_")} | env
-        if preload:
-            surroundings["LD_PRELOAD"] = preload
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=surroundings)
+        env = runs.surroundings() | env | ({"LD_PRELOAD": preload} if preload else {})
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
 
     def round(self, said: str = "") -> list[float]:
         self.process.stdin.write(said + "\n")
@@ -59,12 +59,7 @@ class Worker:
         self.process.stdin.close()
         if self.process.wait(timeout=60):
             raise RuntimeError(f"status {self.process.returncode}")
-        if not self.run:
-            return {}
-        status = subprocess.run([str(self.bench.build / "slotprobe"), "status", str(self.run), "--json"], capture_output=True, text=True,
-                                check=True)
-        (process,) = json.loads(status.stdout)["processes"]
-        return {probe["name"]: probe for probe in process["probes"]}
+        return runs.probes(self.bench.build / "slotprobe", self.run) if self.run else {}
 
 
 class Bench:

@@ -9,11 +9,12 @@ Then once more with a probe that allocates at a donation as a server's thread ma
 """
 import argparse
 import json
-import os
 import pathlib
 import subprocess
 import sys
 import tempfile
+
+import runs
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
@@ -22,31 +23,28 @@ class Storm:
     def __init__(self, build: pathlib.Path, driver: str, folder: pathlib.Path):
         self.build, self.folder, self.runs = build.resolve(), folder, 0
         self.options = ["--driver-lib", str(self.build / "cpudriver/libcuda.so.1")] if driver == "cpu" else []
-        self.env = {k: v for k, v in os.environ.items() if not k.startswith("SLOTPROBE_")}
+        self.env = runs.surroundings()
         if driver == "cpu":
             self.env["LD_LIBRARY_PATH"] = f"{self.build / 'cpudriver'}:{self.env.get('LD_LIBRARY_PATH', '')}"
 
     def run(self, seconds: float, recorded: bool, perturb: str = "") -> dict:
         """What the program counted and, if recorded, what slotprobe did."""
         command, run = [str(self.build / "tests/bench/storm"), "--seconds", str(seconds), *self.options], None
-        env = dict(self.env)
         if recorded:
             self.runs += 1
             run = self.folder / f"storm{self.runs}"
             command = [str(self.build / "slotprobe"), "record", "-o", str(run), "--arm", "graph-on", "--min-free", "64M", "--", *command]
-        if perturb:  # by hand: it must come first
-            command = ["env", f"LD_PRELOAD={self.build}/tests/bench/perturb.so", f"PERTURB={perturb}", *command[-(3 + len(self.options)):]]
-        done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=seconds * 4 + 120)
+        if perturb:
+            command = ["env", f"LD_PRELOAD={self.build}/tests/bench/perturb.so", f"PERTURB={perturb}", *command]
+        done = subprocess.run(command, capture_output=True, text=True, env=self.env, timeout=seconds * 4 + 120)
         if done.returncode and perturb:
             return {"workers": [], "died": done.returncode}
         if done.returncode:
             raise RuntimeError(f"status {done.returncode}: {done.stderr[-2000:]}")
         found = json.loads(done.stdout)
         if run:
-            status = subprocess.run([str(self.build / "slotprobe"), "status", str(run), "--json"], capture_output=True, text=True, check=True)
-            (process,) = json.loads(status.stdout)["processes"]
-            found["counted"] = {probe["name"]: probe for probe in process["probes"] if probe["attempted"]}
-            found["state"] = process["state"]
+            counted = runs.probes(self.build / "slotprobe", run)
+            found["counted"] = {name: probe for name, probe in counted.items() if probe["attempted"]}
         return found
 
 

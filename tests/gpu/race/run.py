@@ -11,13 +11,16 @@ against an ordered run finds it.
 """
 import argparse
 import json
-import os
 import pathlib
 import subprocess
 import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "bench"))
+
+import runs  # noqa: E402
+
 TRIALS = 200
 
 
@@ -25,8 +28,7 @@ class Race:
     def __init__(self, build: pathlib.Path, driver: str, folder: pathlib.Path):
         self.build, self.folder, self.runs = build, folder, 0
         self.options = ["--driver-lib", str(build / "cpudriver/libcuda.so.1")] if driver == "cpu" else []
-        self.env = {k: v for k, v in os.environ.items() if not k.startswith("SLOTPROBE_")} | {
-            "CPUDRIVER_KERNELS": str(build / "cpudriver/kernels")}
+        self.env = runs.surroundings() | {"CPUDRIVER_KERNELS": str(build / "cpudriver/kernels")}
 
     def run(self, delay: int, order: str = "none", trials: int = TRIALS, arm: str | None = None) -> dict:
         """One process; recorded if an arm is given."""
@@ -42,9 +44,7 @@ class Race:
 
     def counted(self, run: pathlib.Path) -> dict:
         """Committed hits of a recorded run, by probe."""
-        status = subprocess.run([str(self.build / "slotprobe"), "status", str(run), "--json"], capture_output=True, text=True, check=True)
-        (process,) = json.loads(status.stdout)["processes"]
-        return {probe["name"]: probe["committed"] for probe in process["probes"]}
+        return {name: probe["committed"] for name, probe in runs.probes(self.build / "slotprobe", run).items()}
 
     def choose(self) -> int:
         """The delay whose rate is nearest to one half."""
