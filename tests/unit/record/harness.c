@@ -292,7 +292,9 @@ int harness_main(int argc, char **argv, const struct scenario *scenarios, const 
 	int failed;
 
 	if (argc >= 4 && !strcmp(argv[1], "--scenario")) {
+		const char *dir = getenv("SLOTPROBE_DIR");
 		snprintf(test_dir, sizeof test_dir, "%s", argv[3]);
+		snprintf(run_dir, sizeof run_dir, "%s", dir ? dir : "");
 		exit(run_scenario(scenarios, argv[2]));
 	}
 	snprintf(test_dir, sizeof test_dir, "/tmp/slotprobe-unit.XXXXXX");
