@@ -18,6 +18,11 @@ const struct model_event *align_event(const struct align_side *side, struct alig
 	return ref.event == ALIGN_NONE ? NULL : &side->model->process[ref.process].event[ref.event];
 }
 
+uint64_t align_weight(const struct align_side *side, struct align_ref ref)
+{
+	return 1ull + model_fold(align_process(side, ref), align_event(side, ref)).donations;
+}
+
 const char *align_mode_name(enum align_mode mode)
 {
 	static const char *const name[] = { "auto", "slot", "key", "order" };
@@ -137,7 +142,8 @@ static uint32_t occurrence_add(struct alignment *al, unsigned s, uint32_t row, s
 							      .restore = ALIGN_NONE,
 							      .last_restore = ALIGN_NONE };
 	if (at.event != ALIGN_NONE)
-		side->occurrence[index].number = ++al->row[row].side[s].donations;
+		side->occurrence[index].number = al->row[row].side[s].donations +=
+			1 + model_fold(align_process(side, at), align_event(side, at)).donations;
 	if (last == ALIGN_NONE)
 		al->row[row].side[s].first = index;
 	else
@@ -249,6 +255,7 @@ static bool add_event(struct alignment *al, unsigned s, struct align_ref at, str
 	const struct model_process *p = align_process(side, at);
 	const struct model_event *e = align_event(side, at);
 	uint64_t key = log_mix64(log_mix64(e->pool + 1) + (uint64_t)e->slot);
+	struct model_fold fold = model_fold(p, e);
 	uint32_t row, o;
 
 	if (e->pool == MODEL_NONE) {
@@ -259,13 +266,14 @@ static bool add_event(struct alignment *al, unsigned s, struct align_ref at, str
 		row = row_find(al, side->group_of_pool[at.process][e->pool], e->slot);
 		if (row == ALIGN_NONE)
 			return false;
+		side->restores += fold.restores;
 		if (e->kind == LOG_EV_RESTORE) {
 			side->restores++;
 			if (!restore_add(al, s, row, at))
 				return false;
 		} else {
-			side->donations++;
-			al->group[al->row[row].group].donations[s]++;
+			side->donations += 1 + fold.donations;
+			al->group[al->row[row].group].donations[s] += 1 + fold.donations;
 			o = occurrence_add(al, s, row, at);
 			if (o == ALIGN_NONE)
 				return false;
@@ -584,10 +592,13 @@ static void count_pairs(struct alignment *al)
 		for (size_t i = 0; i < al->side[s].n_occurrences; i++) {
 			const struct align_occurrence *o = &al->side[s].occurrence[i];
 			const struct model_event *e = align_event(&al->side[s], o->at), *mate;
+			uint64_t n, keyed;
 
 			if (!e)
 				continue;
-			al->without_key[s] += !e->key;
+			n = align_weight(&al->side[s], o->at);
+			keyed = e->fold ? model_fold(align_process(&al->side[s], o->at), e).keyed : e->key != 0;
+			al->without_key[s] += n - keyed;
 			if (o->mate == ALIGN_NONE) {
 				al->alone[s]++;
 				continue;
@@ -596,8 +607,8 @@ static void count_pairs(struct alignment *al)
 				continue;
 			mate = align_event(&al->side[1], al->side[1].occurrence[o->mate].at);
 			if (mate && align_same_claim(e, mate)) {
-				al->aligned++;
-				al->by_key += e->key != 0;
+				al->aligned += n;
+				al->by_key += keyed;
 			} else {
 				al->mismatched++;
 			}

@@ -90,6 +90,8 @@ void align_free(struct alignment *alignment);
 
 const struct model_event *align_event(const struct align_side *side, struct align_ref ref);
 const struct model_process *align_process(const struct align_side *side, struct align_ref ref);
+/* How many donations this one stands for: 1, but where they were folded. */
+uint64_t align_weight(const struct align_side *side, struct align_ref ref);
 const char *align_mode_name(enum align_mode mode);
 
 /* The way that would line up more donations than the one that was used: the most. ALIGN_AUTO: none. */

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * check.c: judges one run's invariants. Only roll-up hashes are compared, so the logs are read once.
+ * check.c: judges one run's invariants, with the run in memory. Only roll-up hashes are compared, so the logs are
+ * read once.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "compare/check.h"
+#include "compare/check_settled.h"
 #include "compare/coverage.h"
 #include "print/print.h"
 #include "read/map.h"
@@ -274,14 +277,8 @@ static void add_reasons(struct check *check)
 		reasons_add(&check->reasons, REASON_nothing_measured, "%s", "");
 }
 
-int check_run(struct check *check, const char *path, const struct options *options, struct error *err)
+static int judge_whole(struct check *check, struct error *err)
 {
-	struct coverage_ask ask = { .run = "", .slot_events = true };
-
-	memset(check, 0, sizeof *check);
-	if (model_open(&check->model, path, err) != 0)
-		return -1;
-	coverage_judge(&check->model, &ask, options, &check->reasons);
 	for (uint32_t i = 0; i < check->model.n_processes; i++) {
 		if (!judge_process(check, i)) {
 			error_set(err, "out of memory");
@@ -289,6 +286,27 @@ int check_run(struct check *check, const char *path, const struct options *optio
 			return -1;
 		}
 	}
+	return 0;
+}
+
+int check_run(struct check *check, const char *path, const struct options *options, struct error *err)
+{
+	struct coverage_ask ask = { .run = "", .slot_events = true };
+	const char *reading = getenv("SLOTPROBE_READING"); /* as in diff.c */
+	bool settled;
+
+	memset(check, 0, sizeof *check);
+	/* A page shows events. */
+	settled = !options->html && !(reading && strcmp(reading, "whole") == 0) && check_settled(check, path);
+	if (!settled && reading && strcmp(reading, "folded") == 0) {
+		error_set(err, "'%s' cannot be judged without its events", path);
+		return -1;
+	}
+	if (!settled && model_open(&check->model, path, err) != 0)
+		return -1;
+	coverage_judge(&check->model, &ask, options, &check->reasons);
+	if (!settled && judge_whole(check, err) != 0)
+		return -1;
 	add_reasons(check);
 	return 0;
 }

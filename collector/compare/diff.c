@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "compare/coverage.h"
+#include "compare/fold.h"
 #include "compare/judge.h"
 #include "print/print.h"
 #include "verbs.h"
@@ -545,8 +546,23 @@ static bool is_one_folder(const char *a, const char *b)
 	return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* Two runs, without noise and without a third. */
-static int compare(struct diff *diff, const char *a, const char *b, const struct options *options, struct error *err)
+/* For tests: "whole" loads both runs whole, "folded" asks that they need not be. */
+static const char *reading_asked(void)
+{
+	const char *text = getenv("SLOTPROBE_READING");
+
+	return text ? text : "";
+}
+
+/* A page shows every donation, and where no slot need be the mate of its like nothing can be folded. */
+static bool may_fold(const struct options *options)
+{
+	return !options->html && (mode_asked(options) == ALIGN_AUTO || mode_asked(options) == ALIGN_SLOT) &&
+	       !options_text(options, "noise") && !options_text(options, "third") &&
+	       strcmp(reading_asked(), "whole") != 0;
+}
+
+static int open_whole(struct diff *diff, const char *a, const char *b, struct error *err)
 {
 	if (model_open(&diff->run[0], a, err) != 0)
 		return -1;
@@ -555,7 +571,19 @@ static int compare(struct diff *diff, const char *a, const char *b, const struct
 			  a, b);
 		return -1;
 	}
-	if (model_open(&diff->run[1], b, err) != 0)
+	return model_open(&diff->run[1], b, err);
+}
+
+/* Two runs, without noise and without a third. */
+static int compare(struct diff *diff, const char *a, const char *b, const struct options *options, struct error *err)
+{
+	bool folded = may_fold(options) && !is_one_folder(a, b) && fold_runs(&diff->run[0], &diff->run[1], a, b);
+
+	if (!folded && strcmp(reading_asked(), "folded") == 0) {
+		error_set(err, "'%s' and '%s' cannot be folded", a, b);
+		return -1;
+	}
+	if (!folded && open_whole(diff, a, b, err) != 0)
 		return -1;
 	if (align_runs(&diff->al, &diff->run[0], &diff->run[1], mode_asked(options)) != 0)
 		goto no_memory;

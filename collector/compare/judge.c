@@ -125,11 +125,14 @@ static void judge_pair(struct diff *diff, struct diff_row *row, struct align_occ
 {
 	enum row_verdict verdict = ROW_EQUAL;
 
-	row->paired += a->at.event != ALIGN_NONE;
 	if (a->at.event != ALIGN_NONE) {
+		uint64_t n = align_weight(&diff->al.side[0], a->at);
+
+		row->paired += (uint32_t)n;
 		verdict = judge_events(diff, diff->al.row[a->row].group, a->at, b->at);
 		row_take(row, verdict, &a->at, &b->at, a->number, false);
-		diff->measured += verdict == ROW_EQUAL || verdict == ROW_DIFFERS || verdict == ROW_WITHIN_TOLERANCE;
+		if (verdict == ROW_EQUAL || verdict == ROW_DIFFERS || verdict == ROW_WITHIN_TOLERANCE)
+			diff->measured += n;
 	}
 	a->equal = verdict == ROW_EQUAL;
 	a->differs = verdict == ROW_DIFFERS;

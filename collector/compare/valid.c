@@ -223,18 +223,22 @@ static bool count_shared_claims(const struct diff *diff, uint64_t *shared)
 
 		for (size_t i = 0; fine && i < side->n_occurrences; i++) {
 			const struct model_event *e = align_event(side, side->occurrence[i].at);
-			uint64_t key, n;
+			uint64_t key, n, here;
 
 			if (!e)
 				continue;
 			key = log_mix64(log_mix64(e->key + 1) + (uint64_t)e->claimed_len);
 			n = map_get(&waiting, key);
 			n = n == MAP_NONE ? 0 : n;
-			if (s == 0)
-				fine = map_set(&waiting, key, n + 1);
-			else if (n)
-				fine = map_set(&waiting, key, n - 1);
-			*shared += s && n;
+			here = align_weight(side, side->occurrence[i].at);
+			if (s == 0) {
+				fine = map_set(&waiting, key, n + here);
+				continue;
+			}
+			here = here < n ? here : n;
+			if (here)
+				fine = map_set(&waiting, key, n - here);
+			*shared += here;
 		}
 	}
 	map_free(&waiting);
@@ -268,11 +272,14 @@ static bool judge_launches_of(struct diff *diff, unsigned s)
 
 	for (size_t i = 0; of && i < side->n_occurrences; i++) {
 		const struct align_occurrence *o = &side->occurrence[i];
+		const struct model_event *e;
 
 		if (o->mate == ALIGN_NONE || o->at.event == ALIGN_NONE)
 			continue;
-		of[o->at.process].compared++;
-		of[o->at.process].launched += o->launched;
+		e = align_event(side, o->at);
+		of[o->at.process].compared += align_weight(side, o->at);
+		of[o->at.process].launched +=
+			e->fold ? model_fold(align_process(side, o->at), e).launched : o->launched;
 	}
 	for (size_t i = 0; of && i < diff->run[s].n_processes; i++) {
 		if (of[i].compared && !of[i].launched)

@@ -34,6 +34,14 @@ static int row_of_kind(uint64_t kind)
 	return kind && kind < LOG_EV_KIND_COUNT ? row[kind] : -1;
 }
 
+void audit_count_event(struct audit *audit, uint32_t kind)
+{
+	int row = row_of_kind(kind);
+
+	if (row >= 0)
+		audit->in_log[row]++;
+}
+
 /* Event and fingerprint may come in either order: the later of the two counts. */
 static bool event_and_print(struct audit *audit, struct map *events, uint64_t id, uint64_t flags)
 {
@@ -66,7 +74,7 @@ static bool take_fingerprint(struct audit *audit, struct map *events, const stru
 		return true;
 	if (f->role == LOG_ROLE_WATCHED)
 		audit->in_log[CTR_ROW_WATCH]++;
-	if (f->role == LOG_ROLE_SUBJECT)
+	if (f->role == LOG_ROLE_SUBJECT && events)
 		return event_and_print(audit, events, f->event, EVENT_PRINTED);
 	return true;
 }
@@ -75,7 +83,7 @@ static bool take_record(struct audit *audit, struct map *events, const struct lo
 {
 	switch (rec->type) {
 	case LOG_EVENT:
-		return take_event(audit, events, (const void *)rec);
+		return !events || take_event(audit, events, (const void *)rec);
 	case LOG_FINGERPRINT:
 		return take_fingerprint(audit, events, (const void *)rec);
 	case LOG_STEP:
@@ -97,7 +105,7 @@ void audit_begin(struct audit_walk *walk, struct audit *audit)
 
 bool audit_take(struct audit_walk *walk, const struct log_record *rec)
 {
-	return take_record(walk->audit, &walk->events, rec);
+	return take_record(walk->audit, walk->events_apart ? NULL : &walk->events, rec);
 }
 
 void audit_end(struct audit_walk *walk, const struct log *log)

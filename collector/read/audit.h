@@ -25,9 +25,11 @@ struct audit {
 struct audit_walk {
 	struct audit *audit;
 	struct map events;
+	bool events_apart; /* whoever reads ties events and fingerprints together, and counts each with audit_count_event */
 };
 void audit_begin(struct audit_walk *walk, struct audit *audit);
 bool audit_take(struct audit_walk *walk, const struct log_record *rec);
+void audit_count_event(struct audit *audit, uint32_t kind);
 void audit_end(struct audit_walk *walk, const struct log *log);
 
 /* Reads the whole log. -1: not a log of ours (exit status 2). */

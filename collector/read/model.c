@@ -17,6 +17,22 @@ static int by_event_id(const void *a, const void *b)
 	return (x->id > y->id) - (x->id < y->id);
 }
 
+/* A writer that never overtakes itself leaves nothing to sort. */
+static bool is_sorted(const void *array, size_t n, size_t element, int (*compare)(const void *, const void *))
+{
+	for (size_t i = 1; i < n; i++) {
+		if (compare((const char *)array + (i - 1) * element, (const char *)array + i * element) > 0)
+			return false;
+	}
+	return true;
+}
+
+static void sort(void *array, size_t n, size_t element, int (*compare)(const void *, const void *))
+{
+	if (!is_sorted(array, n, element, compare))
+		qsort(array, n, element, compare);
+}
+
 static int by_event_role(const void *a, const void *b)
 {
 	const struct model_print *x = a, *y = b;
@@ -43,7 +59,7 @@ static void drop_repeated_events(struct model_process *p)
 	p->n_events = kept;
 }
 
-static void judge_print(struct model_process *p, struct model_print *print)
+void model_judge_print(const struct model_process *p, struct model_print *print)
 {
 	const struct model_pool *pool = print->pool == MODEL_NONE ? NULL : &p->pool[print->pool];
 
@@ -108,13 +124,11 @@ void model_link(struct model_process *p)
 {
 	size_t e = 0;
 
-	if (p->n_events)
-		qsort(p->event, p->n_events, sizeof *p->event, by_event_id);
-	if (p->n_prints)
-		qsort(p->print, p->n_prints, sizeof *p->print, by_event_role);
+	sort(p->event, p->n_events, sizeof *p->event, by_event_id);
+	sort(p->print, p->n_prints, sizeof *p->print, by_event_role);
 	drop_repeated_events(p);
 	for (uint32_t i = 0; i < p->n_prints; i++) {
-		judge_print(p, &p->print[i]);
+		model_judge_print(p, &p->print[i]);
 		while (e < p->n_events && p->event[e].id < p->print[i].event)
 			e++;
 		/* Without its event a print says nothing; the counters tell that the event is lost. */
@@ -194,7 +208,9 @@ static void number_equal_ranks(struct model *model)
 
 /* ---- the run ---- */
 
-int model_open(struct model *model, const char *path, struct error *err)
+/* With a sink the events go there; *regular false: it did not see them all. */
+static int open_run(struct model *model, const char *path, const struct settle_sink *sink, bool *regular,
+		    struct error *err)
 {
 	memset(model, 0, sizeof *model);
 	if (run_open(&model->run, path, err) != RUN_OK)
@@ -208,15 +224,31 @@ int model_open(struct model *model, const char *path, struct error *err)
 	model->n_processes = model->run.n_processes;
 	for (size_t i = 0; i < model->n_processes; i++)
 		model->process[i].from = &model->run.processes[i];
-	for (size_t i = 0; i < model->n_processes; i++) {
-		if (model_load_process(&model->process[i], err) != 0) {
+	for (size_t i = 0; i < model->n_processes && *regular; i++) {
+		struct model_process *p = &model->process[i];
+
+		if ((sink ? model_settle_process(p, sink, regular, err) : model_load_process(p, err)) != 0) {
 			model_close(model);
 			return -1;
 		}
-		name_rank(&model->process[i]);
+		name_rank(p);
 	}
 	number_equal_ranks(model);
 	return 0;
+}
+
+int model_open(struct model *model, const char *path, struct error *err)
+{
+	bool regular = true;
+
+	return open_run(model, path, NULL, &regular, err);
+}
+
+int model_open_settled(struct model *model, const char *path, const struct settle_sink *sink, bool *regular,
+		       struct error *err)
+{
+	*regular = true;
+	return open_run(model, path, sink, regular, err);
 }
 
 void model_close(struct model *model)
@@ -230,6 +262,7 @@ void model_close(struct model *model)
 		free(p->pool);
 		free(p->event);
 		free(p->print);
+		free(p->fold);
 		free(p->step);
 		free(p->graph);
 		free(p->region);
@@ -285,6 +318,11 @@ const char *model_module(const struct model_process *p, uint32_t id)
 			return p->module[i].path;
 	}
 	return NULL;
+}
+
+struct model_fold model_fold(const struct model_process *p, const struct model_event *e)
+{
+	return e->fold ? p->fold[e->fold - 1] : (struct model_fold) { 0, 0, 0, 0 };
 }
 
 const struct model_print *model_subject(const struct model_process *p, const struct model_event *e)

@@ -67,8 +67,16 @@ struct model_event {
 	uint32_t callsite, tid;
 	uint32_t subject, source;    /* index of the print, or MODEL_NONE */
 	uint32_t watched, n_watched; /* the prints of the watched slots lie together */
+	uint32_t fold;               /* 1 + index of the fold that says for how many more it stands; 0: for itself */
 	bool wants_print;
 	bool discarded; /* a donation that was not taken */
+};
+
+/* Donations and restores of a slot that are known to equal their mates in another run, and are not kept: see compare/fold.h.
+ * One of them is, and is not counted in the first two. */
+struct model_fold {
+	uint32_t donations, restores;
+	uint64_t launched, keyed; /* of all its donations: after a launch that touches the pool; with a key */
 };
 
 struct model_step {
@@ -127,11 +135,13 @@ struct model_process {
 	struct model_pool *pool;
 	struct model_event *event; /* in the order of their ids */
 	struct model_print *print; /* in the order of (event, role, log) */
+	struct model_fold *fold;   /* where donations were folded */
 	struct model_step *step;
 	struct model_graph *graph;
 	struct model_region *region;
 	struct model_callsite *callsite;
 	struct model_module *module;
+	size_t n_folds, room_folds;
 	size_t n_pools, n_events, n_prints, n_steps, n_graphs, n_regions, n_callsites, n_modules;
 	size_t room_pools, room_events, room_prints, room_steps, room_graphs, room_regions, room_callsites,
 		room_modules;
@@ -162,6 +172,8 @@ void model_close(struct model *model);
 
 /* True when the fingerprint of the event's own slot is whole. */
 bool model_measured(const struct model_process *process, const struct model_event *event);
+/* What else the event stands for; nothing where it was not folded. */
+struct model_fold model_fold(const struct model_process *process, const struct model_event *event);
 const struct model_print *model_subject(const struct model_process *process, const struct model_event *event);
 const struct model_event *model_event(const struct model_process *process, uint64_t id);
 const struct model_step *model_step(const struct model_process *process, uint64_t number);

@@ -19,7 +19,8 @@ struct loader {
 	struct print_numbers numbers;
 	size_t pools_met, planes_total;
 	bool second, again, no_memory;
-	const char *over; /* which limit was passed */
+	const char *over;      /* which limit was passed */
+	struct settle *settle; /* events go there, one by one, and are not kept; NULL: they are */
 };
 
 /* The next element of an array, zeroed; NULL: no memory. */
@@ -161,6 +162,34 @@ static void take_pool_remove(struct loader *l, const struct log_pool_remove *r)
 
 /* ---- events and fingerprints ---- */
 
+static void fill_event(struct loader *l, struct model_event *e, const struct log_event *r)
+{
+	*e = (struct model_event) {
+		.id = r->id,
+		.t_ns = r->t_ns,
+		.kind = r->kind,
+		.pool = pool_index(l, r->pool),
+		.slot = r->slot,
+		.claimed_len = r->claimed_len,
+		.key_len = r->key_len,
+		.key = r->key,
+		.src = r->src,
+		.step = r->step,
+		.launches = r->launches,
+		.pool_launches = r->pool_launches,
+		.said = r->outcome,
+		.outcome = r->outcome,
+		.callsite = r->callsite,
+		.tid = r->tid,
+		.subject = MODEL_NONE,
+		.source = MODEL_NONE,
+		.watched = MODEL_NONE,
+		.wants_print = r->has_fingerprint != 0,
+	};
+	if (e->pool == MODEL_NONE)
+		l->again = true;
+}
+
 static void take_event(struct loader *l, const struct log_event *r)
 {
 	struct model_event *e;
@@ -169,32 +198,21 @@ static void take_event(struct loader *l, const struct log_event *r)
 		l->p->contradictions++;
 		return;
 	}
+	if (l->settle) {
+		e = settle_room(l->settle, r->id);
+		if (e) {
+			fill_event(l, e, r);
+			settle_event(l->settle, e);
+		}
+		return;
+	}
 	if (l->p->n_events >= MODEL_EVENTS_MAX) {
 		l->over = "events";
 		return;
 	}
 	e = NEXT(l, event);
-	if (!e)
-		return;
-	e->id = r->id;
-	e->t_ns = r->t_ns;
-	e->kind = r->kind;
-	e->pool = pool_index(l, r->pool);
-	e->slot = r->slot;
-	e->claimed_len = r->claimed_len;
-	e->key_len = r->key_len;
-	e->key = r->key;
-	e->src = r->src;
-	e->step = r->step;
-	e->launches = r->launches;
-	e->pool_launches = r->pool_launches;
-	e->said = e->outcome = r->outcome;
-	e->callsite = r->callsite;
-	e->tid = r->tid;
-	e->subject = e->source = e->watched = MODEL_NONE;
-	e->wants_print = r->has_fingerprint != 0;
-	if (e->pool == MODEL_NONE)
-		l->again = true;
+	if (e)
+		fill_event(l, e, r);
 }
 
 uint32_t print_number(struct print_numbers *numbers, const struct log_fingerprint *part)
@@ -212,16 +230,17 @@ uint32_t print_number(struct print_numbers *numbers, const struct log_fingerprin
 	return number == MAP_NONE ? MODEL_NONE : (uint32_t)number;
 }
 
-/* Sum over planes of a chain over the plane's words: independent of the order in which planes were registered, while
- * every bit of every fact counts. */
+/* Sum over planes of a mix of a sum over the plane's words, each mixed with its place: independent of the order in which planes
+ * were registered, while every bit of every fact counts; the words' mixes depend on nothing but their words, so that they
+ * overlap. */
 static uint64_t plane_digest(uint64_t identity, const struct log_plane_print *plane)
 {
-	uint64_t word[sizeof *plane / 8], digest = identity;
+	uint64_t word[sizeof *plane / 8], sum = identity;
 
 	memcpy(word, plane, sizeof word);
 	for (size_t i = 0; i < sizeof word / sizeof word[0]; i++)
-		digest = log_mix64(digest * 0x9e3779b97f4a7c15ull + word[i]);
-	return digest;
+		sum += log_mix64(word[i] ^ 0x9e3779b97f4a7c15ull * (i + 1));
+	return log_mix64(sum);
 }
 
 static void add_planes(struct loader *l, struct model_print *print, const struct log_fingerprint *r)
@@ -244,22 +263,20 @@ static void add_planes(struct loader *l, struct model_print *print, const struct
 	print->n_planes += r->n_planes;
 }
 
-static struct model_print *new_print(struct loader *l, const struct log_fingerprint *r, uint32_t number)
+static void fill_print(struct loader *l, struct model_print *print, const struct log_fingerprint *r, uint32_t number)
 {
-	struct model_print *print = NEXT(l, print);
-
-	if (!print)
-		return NULL;
-	print->event = r->event;
-	print->t_ns = r->t_ns;
-	print->slot = r->slot;
-	print->rollup = r->rollup;
-	print->pool = pool_index(l, r->pool);
-	print->role = r->role;
-	print->outcome = r->outcome;
-	print->total_planes = r->total_planes;
-	print->number = number;
-	print->complete = true;
+	*print = (struct model_print) {
+		.event = r->event,
+		.t_ns = r->t_ns,
+		.slot = r->slot,
+		.rollup = r->rollup,
+		.pool = pool_index(l, r->pool),
+		.role = r->role,
+		.outcome = r->outcome,
+		.total_planes = r->total_planes,
+		.number = number,
+		.complete = true,
+	};
 	if (print->pool == MODEL_NONE)
 		l->again = true;
 	if (r->role > LOG_ROLE_SOURCE || r->outcome >= CTR_OUTCOME_COUNT) {
@@ -268,7 +285,43 @@ static struct model_print *new_print(struct loader *l, const struct log_fingerpr
 		print->event = 0;
 		print->outcome = CTR_ERROR_DRIVER;
 	}
+}
+
+static struct model_print *new_print(struct loader *l, const struct log_fingerprint *r, uint32_t number)
+{
+	struct model_print *print = NEXT(l, print);
+
+	if (print)
+		fill_print(l, print, r, number);
 	return print;
+}
+
+/* Parts of one fingerprint follow each other; where they do not, the log is irregular. */
+static void settle_fingerprint(struct loader *l, const struct log_fingerprint *r)
+{
+	struct settle *s = l->settle;
+	struct model_print *open = &s->open;
+	uint64_t before = l->p->contradictions;
+
+	if (r->first_plane == 0) {
+		s->irregular |= open->n_planes < open->total_planes;
+		fill_print(l, open, r, 0);
+	}
+	if (r->event != open->event || r->role != open->role || r->slot != open->slot ||
+	    r->first_plane != open->n_planes || r->rollup != open->rollup || r->total_planes != open->total_planes ||
+	    l->p->contradictions != before) {
+		s->irregular = true;
+		return;
+	}
+	/* Watched slots explain only: what they hold nobody asks here. */
+	if (r->role == LOG_ROLE_WATCHED)
+		open->n_planes += r->n_planes;
+	else
+		add_planes(l, open, r);
+	if (open->n_planes < open->total_planes)
+		return;
+	model_judge_print(l->p, open);
+	settle_print(s, open);
 }
 
 static void take_fingerprint(struct loader *l, const struct log_fingerprint *r)
@@ -482,10 +535,15 @@ static void take_record(struct loader *l, const struct log_record *rec)
 		take_event(l, r);
 		break;
 	case LOG_FINGERPRINT:
-		take_fingerprint(l, r);
+		if (l->settle)
+			settle_fingerprint(l, r);
+		else
+			take_fingerprint(l, r);
 		break;
 	case LOG_STEP:
-		take_step(l, r);
+		/* Only what differs asks for its step. */
+		if (!l->settle)
+			take_step(l, r);
 		break;
 	case LOG_RANK:
 		take_rank(l, r);
@@ -538,6 +596,11 @@ void model_free_records(struct model_process *p)
 	*p->bypassing = *p->bypassed_name = 0;
 }
 
+static bool is_irregular(const struct loader *l)
+{
+	return l->settle && (l->settle->irregular || l->again || l->p->contradictions);
+}
+
 static int read_once(struct loader *l, struct error *err)
 {
 	const struct log_record *rec;
@@ -548,7 +611,8 @@ static int read_once(struct loader *l, struct error *err)
 		return -1;
 	log_expect(&log, l->p->from->pid, l->p->from->starttime);
 	audit_begin(&walk, &l->p->audit);
-	while (!l->no_memory && !l->over && log_next(&log, &rec)) {
+	walk.events_apart = l->settle != NULL;
+	while (!l->no_memory && !l->over && !is_irregular(l) && log_next(&log, &rec)) {
 		take_record(l, rec);
 		l->no_memory |= !audit_take(&walk, rec);
 	}
@@ -565,6 +629,25 @@ static int read_once(struct loader *l, struct error *err)
 	else if (l->over)
 		error_set(err, "%s: over the limit: too many %s", l->p->from->log_path, l->over);
 	return l->no_memory || l->over ? -1 : 0;
+}
+
+int model_settle_process(struct model_process *process, const struct settle_sink *sink, bool *regular,
+			 struct error *err)
+{
+	struct settle settle = { .sink = sink, .process = process, .audit = &process->audit };
+	struct loader l = { .p = process, .settle = &settle };
+	int status = 0;
+
+	if (process->from->log_path) {
+		process->has_log = true;
+		status = read_once(&l, err);
+		if (!is_irregular(&l))
+			settle_end(&settle);
+	}
+	*regular = !is_irregular(&l);
+	map_free(&l.pool_by_id);
+	settle_free(&settle);
+	return status;
 }
 
 int model_load_process(struct model_process *process, struct error *err)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Asks the command about runs that loggen made: every answer is valid by its schema, and the text agrees with the JSON."""
 import json
+import os
 import subprocess
 
 import jsonschema
@@ -25,7 +26,13 @@ class Tool:
         return run.write(self.folder / f"run{self.n}")
 
     def text(self, *arguments):
-        return subprocess.run([self.command, *map(str, arguments)], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([self.command, *map(str, arguments)], capture_output=True, text=True, timeout=60)
+        if arguments[0] in ("diff", "check"):
+            # whatever it did not load, it must not have mattered
+            whole = subprocess.run([self.command, *map(str, arguments)], capture_output=True, text=True, timeout=60,
+                                   env=os.environ | {"SLOTPROBE_READING": "whole"})
+            assert (done.returncode, done.stdout, done.stderr) == (whole.returncode, whole.stdout, whole.stderr)
+        return done
 
     def json(self, verb, *arguments):
         done = self.text(verb, "--json", *arguments)

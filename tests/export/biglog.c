@@ -2,12 +2,13 @@
  *
  * biglog.c: writes large recorded runs quickly, as a fleet of tensor-parallel servers would: for tests of size and of fleets.
  *
- * biglog RUN ARM PROCESSES DONATIONS SLOTS PLANES [flawed]: RUN must not exist; DONATIONS are those of one process. Eight ranks
- * a host. A flawed run has, where there are so many processes: in the 18th a slot that is not written any more, in the 401st a
- * NaN, in the 601st donations that were dropped, in the 802nd a large value.
+ * biglog RUN ARM PROCESSES DONATIONS SLOTS PLANES [flawed] [lz4]: RUN must not exist; DONATIONS are those of one process. Eight
+ * ranks a host. A flawed run has, where there are so many processes: in the 18th a slot that is not written any more, in the
+ * 401st a NaN, in the 601st donations that were dropped, in the 802nd a large value. lz4: chunks are packed, as a server's are.
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <lz4.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@
 static struct {
 	const char *folder, *arm;
 	uint64_t processes, donations, slots, planes;
-	bool flawed;
+	bool flawed, lz4;
 } ask;
 
 static struct {
@@ -44,19 +45,23 @@ static void fail(const char *what)
 
 static void flush(void)
 {
+	static char packed[LZ4_COMPRESSBOUND(LOG_CHUNK_RAW_MAX)];
+	int n = ask.lz4 ? LZ4_compress_fast((const char *)p.raw, packed, (int)p.bytes, sizeof packed, 1) : 0;
+	bool smaller = n > 0 && (uint32_t)n < p.bytes;
+	const void *stored = smaller ? (const void *)packed : p.raw;
 	struct log_chunk_header head = { .magic = LOG_CHUNK_MAGIC,
 					 .seq = p.seq++,
 					 .first_record = p.first,
 					 .record_count = p.records,
 					 .raw_bytes = p.bytes,
-					 .stored_bytes = p.bytes,
-					 .codec = LOG_CODEC_STORED,
-					 .payload_crc = log_crc32c(0, p.raw, p.bytes) };
+					 .stored_bytes = smaller ? (uint32_t)n : p.bytes,
+					 .codec = smaller ? LOG_CODEC_LZ4 : LOG_CODEC_STORED };
 
 	if (!p.records)
 		return;
+	head.payload_crc = log_crc32c(0, stored, head.stored_bytes);
 	head.header_crc = log_crc32c(0, &head, sizeof head);
-	if (fwrite(&head, sizeof head, 1, p.f) != 1 || fwrite(p.raw, p.bytes, 1, p.f) != 1)
+	if (fwrite(&head, sizeof head, 1, p.f) != 1 || fwrite(stored, head.stored_bytes, 1, p.f) != 1)
 		fail("write");
 	p.first += p.records;
 	p.records = p.bytes = 0;
@@ -320,8 +325,12 @@ static void write_manifest(void)
 
 int main(int argc, char **argv)
 {
-	if (argc < 7 || argc > 8 || (argc == 8 && strcmp(argv[7], "flawed") != 0)) {
-		fprintf(stderr, "usage: biglog RUN ARM PROCESSES DONATIONS SLOTS PLANES [flawed]\n");
+	for (int i = 7; i < argc; i++) {
+		ask.flawed |= strcmp(argv[i], "flawed") == 0;
+		ask.lz4 |= strcmp(argv[i], "lz4") == 0;
+	}
+	if (argc != 7 + ask.flawed + ask.lz4) {
+		fprintf(stderr, "usage: biglog RUN ARM PROCESSES DONATIONS SLOTS PLANES [flawed] [lz4]\n");
 		return 2;
 	}
 	ask.folder = argv[1];
@@ -330,7 +339,6 @@ int main(int argc, char **argv)
 	ask.donations = strtoull(argv[4], NULL, 10);
 	ask.slots = strtoull(argv[5], NULL, 10);
 	ask.planes = strtoull(argv[6], NULL, 10);
-	ask.flawed = argc == 8;
 	if (!ask.slots || !ask.planes || ask.planes > 50 || mkdir(ask.folder, 0700))
 		fail(ask.folder);
 	write_manifest();

@@ -6,7 +6,7 @@ TEST_BUILDS += $(BIGLOG)
 
 $(BIGLOG): tests/export/biglog.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MF $@.d -o $@ $<
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MF $@.d -o $@ $< -llz4
 
 -include $(BIGLOG).d
 

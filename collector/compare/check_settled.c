@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * check_settled.c: the invariants of a run of which nothing is kept, as long as they hold.
+ *
+ * What a slot was allocated with is kept a slot. Which donation had a hash, which state a claim had first, and what was
+ * donated last in a slot is one entry of a table a donation each; where all of them would take more memory than they may, the logs
+ * are read several times, each time for a part of the hashes. Where something is broken, or is not told by this, the run is
+ * loaded whole, which finds the events to show.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "compare/check_settled.h"
+#include "read/counters.h"
+#include "read/settle.h"
+#include "read/bigmap.h"
+
+#define MEMORY    (1ull << 30)
+#define ENTRIES   3 /* a donation, at most */
+#define PENDING   32u
+#define PARTS_MAX 1024u
+
+/* What a table is asked. */
+enum task_kind {
+	TASK_HOLDER, /* a hash belongs to one key */
+	TASK_FIRST,  /* a claim's state is that of its first donation, or noise */
+	TASK_PUT,    /* what was donated last */
+	TASK_RESTORE /* what was restored is that */
+};
+
+struct task {
+	uint64_t hash, value;
+	enum task_kind kind;
+};
+
+struct judge {
+	struct check *check;  /* its results are ours while all holds */
+	struct map allocated; /* (pool, slot) -> roll-up of the last alloc or clear */
+	struct bigmap map;
+	struct task task[PENDING]; /* asked for, and fetched meanwhile */
+	unsigned n_tasks;
+	const struct model_process *process;
+	uint32_t part, parts;
+	uint64_t seen; /* donations of this reading, filtered ones too */
+	struct model_event sample;
+};
+
+static uint64_t fold(uint64_t a, uint64_t b)
+{
+	return log_mix64(a * 0x9e3779b97f4a7c15ull + b + 1);
+}
+
+static uint64_t slot_key(const struct model_event *e)
+{
+	return fold(fold(1, e->pool), (uint64_t)e->slot);
+}
+
+static uint64_t claim_key(const struct model_event *e)
+{
+	return fold(fold(fold(2, e->pool), e->key), (uint64_t)e->claimed_len);
+}
+
+static bool is_measured(const struct settled *t)
+{
+	return t->event.outcome == CTR_COMMITTED && t->has_subject && t->subject.complete;
+}
+
+static uint64_t *checked(struct judge *j, enum invariant which)
+{
+	return &j->check->result[which].checked;
+}
+
+/* ---- tables ---- */
+
+static bool perform(struct judge *j, const struct task *task)
+{
+	struct bigmap_cell *cell = bigmap_find(&j->map, task->hash);
+	bool held = cell && cell->hash;
+
+	if (!cell)
+		return false;
+	if (task->kind == TASK_RESTORE) {
+		*checked(j, INVARIANT_restore_differs) += held;
+		return !held || cell->value == task->value;
+	}
+	if (!held) {
+		bigmap_fill(&j->map, cell, task->hash, task->value);
+		return true;
+	}
+	if (task->kind == TASK_HOLDER)
+		return cell->value == task->value;
+	if (task->kind == TASK_FIRST)
+		j->check->noise += cell->value != task->value;
+	else
+		cell->value = task->value;
+	return true;
+}
+
+static bool perform_all(struct judge *j)
+{
+	for (unsigned i = 0; i < j->n_tasks; i++) {
+		if (!perform(j, &j->task[i]))
+			return false;
+	}
+	j->n_tasks = 0;
+	return true;
+}
+
+static bool ask(struct judge *j, enum task_kind kind, uint64_t hash, uint64_t value)
+{
+	/* The low bits choose the reading, the high ones the place. */
+	if ((uint64_t)(uint32_t)hash * j->parts >> 32 != j->part)
+		return true;
+	hash += !hash;
+	__builtin_prefetch(bigmap_place(&j->map, hash), 1);
+	j->task[j->n_tasks++] = (struct task) { hash, value, kind };
+	return j->n_tasks < PENDING || perform_all(j);
+}
+
+/* ---- events ---- */
+
+static bool take_allocation(struct judge *j, const struct settled *t)
+{
+	if (t->event.slot == LOG_NO_SLOT || !is_measured(t))
+		return true;
+	return t->subject.rollup != MAP_NONE && map_set(&j->allocated, slot_key(&t->event), t->subject.rollup);
+}
+
+/* What needs no table is judged at the first reading alone. */
+static bool judge_alone(struct judge *j, const struct settled *t)
+{
+	const struct model_event *e = &t->event;
+	uint64_t alloc;
+
+	j->check->donations++;
+	if (e->key_len > 0) {
+		++*checked(j, INVARIANT_length_disagrees);
+		if (e->claimed_len != e->key_len)
+			return false;
+	}
+	if (!is_measured(t))
+		return true;
+	j->check->measured++;
+	alloc = map_get(&j->allocated, slot_key(e));
+	if (alloc != MAP_NONE && e->claimed_len > 0) {
+		++*checked(j, INVARIANT_never_written);
+		/* It may have held this very state rightly: that only all donations tell. */
+		if (alloc == t->subject.rollup)
+			return false;
+	}
+	++*checked(j, INVARIANT_non_finite);
+	return !t->subject.nan && !t->subject.inf;
+}
+
+static bool take_donation(struct judge *j, const struct settled *t)
+{
+	const struct model_event *e = &t->event;
+	uint64_t claim = claim_key(e), rollup = t->subject.rollup;
+	bool fine = true;
+
+	j->sample = *e;
+	j->seen++;
+	if (ctr_outcome_group(e->outcome) == CTR_IN_FILTERED)
+		return true;
+	if (!j->part && !judge_alone(j, t))
+		return false;
+	if (!is_measured(t))
+		return true;
+	if (e->key && e->claimed_len > 0 && e->key_len == e->claimed_len) {
+		*checked(j, INVARIANT_same_hash_other_key) += !j->part;
+		fine = ask(j, TASK_HOLDER, fold(fold(3, e->pool), rollup), e->key);
+	}
+	if (e->key)
+		fine = fine && ask(j, TASK_FIRST, claim, rollup);
+	if (!e->discarded)
+		fine = fine && ask(j, TASK_PUT, fold(slot_key(e), claim), rollup);
+	return fine;
+}
+
+static bool take_restore(struct judge *j, const struct settled *t)
+{
+	const struct model_event *e = &t->event;
+
+	if (ctr_outcome_group(e->outcome) == CTR_IN_FILTERED)
+		return true;
+	j->check->restores += !j->part;
+	return !is_measured(t) || ask(j, TASK_RESTORE, fold(slot_key(e), claim_key(e)), t->subject.rollup);
+}
+
+static bool take_copy(struct judge *j, const struct settled *t)
+{
+	if (j->part || !is_measured(t) || !t->has_source || !t->source.complete)
+		return true;
+	++*checked(j, INVARIANT_copy_differs);
+	return t->source.rollup == t->subject.rollup && t->source.digest == t->subject.digest;
+}
+
+static bool begin_process(struct judge *j, const struct model_process *p)
+{
+	bool fine = perform_all(j);
+
+	j->process = p;
+	map_free(&j->allocated);
+	bigmap_empty(&j->map);
+	return fine;
+}
+
+static bool take(void *arg, const struct model_process *p, const struct settled *t)
+{
+	struct judge *j = arg;
+
+	if (p != j->process && !begin_process(j, p))
+		return false;
+	switch (t->event.kind) {
+	case LOG_EV_ALLOC:
+	case LOG_EV_CLEAR:
+		return take_allocation(j, t);
+	case LOG_EV_DONATE:
+		return take_donation(j, t);
+	case LOG_EV_RESTORE:
+		return take_restore(j, t);
+	case LOG_EV_COPY:
+		return take_copy(j, t);
+	default:
+		return true;
+	}
+}
+
+/* ---- the readings ---- */
+
+static uint64_t memory_allowed(void)
+{
+	const char *text = getenv("SLOTPROBE_CHECK_MEMORY");
+	uint64_t asked = text ? strtoull(text, NULL, 10) : 0;
+
+	return asked ? asked : MEMORY;
+}
+
+/* What the process that donated most donated. 0 where no page tells. */
+static uint64_t most_donations(const struct run *run)
+{
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < run->n_processes; i++) {
+		const struct ctr_snapshot *page = run->processes[i].counters;
+		const struct ctr_values *row = page ? ctr_find(page, "core.donate") : NULL;
+
+		if (row && row->outcome[CTR_COMMITTED] > most)
+			most = row->outcome[CTR_COMMITTED];
+	}
+	return most;
+}
+
+static bool read_part(struct judge *j, struct model *model, const char *path)
+{
+	const struct settle_sink sink = { take, j };
+	struct error err;
+	bool regular = false;
+
+	j->seen = 0;
+	j->process = NULL;
+	bigmap_empty(&j->map);
+	return model_open_settled(model, path, &sink, &regular, &err) == 0 && regular && perform_all(j);
+}
+
+/* Something was donated: whoever judges the coverage looks for that among the events. */
+static bool keep_sample(struct model *model, const struct model_event *sample)
+{
+	struct model_process *p = &model->process[0];
+
+	if (!array_room(&p->event, &p->room_events, 0, sizeof *p->event))
+		return false;
+	p->event[p->n_events++] = *sample;
+	return true;
+}
+
+bool check_settled(struct check *check, const char *path)
+{
+	struct judge j = { .check = check };
+	struct run run;
+	struct error err;
+	uint64_t seen, most, parts;
+	bool fine;
+
+	if (run_open(&run, path, &err) != RUN_OK)
+		return false;
+	most = most_donations(&run);
+	run_close(&run);
+	parts = most > UINT32_MAX ? UINT32_MAX : bigmap_bytes(most * ENTRIES) / memory_allowed() + 1;
+	j.parts = parts > PARTS_MAX ? 0 : (uint32_t)parts;
+	/* A page may tell anything: room is taken in advance for no more than the memory that is allowed. */
+	fine = j.parts && bigmap_reserve(&j.map, most * ENTRIES / j.parts) && read_part(&j, &check->model, path);
+	seen = j.seen;
+	for (j.part = 1; fine && j.part < j.parts; j.part++) {
+		struct model again;
+
+		/* A log that grew meanwhile tells other things each time. */
+		fine = read_part(&j, &again, path) && j.seen == seen;
+		model_close(&again);
+	}
+	fine = fine && (!seen || keep_sample(&check->model, &j.sample));
+	map_free(&j.allocated);
+	bigmap_free(&j.map);
+	if (!fine) {
+		model_close(&check->model);
+		memset(check, 0, sizeof *check);
+	}
+	return fine;
+}
