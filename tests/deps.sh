@@ -8,7 +8,7 @@ set -u
 
 demo="gcc make libc6-dev liblz4-dev libjansson-dev libunwind8 libcurl4"
 check="$demo g++ libcmocka-dev python3 python3-pytest python3-jsonschema clang clang-format clang-tidy cppcheck shellcheck
-	pyflakes3 binutils valgrind python3-pip python3-html5lib python3-selenium chromium chromium-driver"
+	pyflakes3 binutils valgrind strace python3-pip python3-html5lib python3-selenium chromium chromium-driver"
 fuzz="$check libclang-rt-dev"
 aarch64="$check gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static"
 sysroot="liblz4-dev liblz4-1 libjansson-dev libjansson4 libcmocka-dev libcmocka0 libunwind8 liblzma5"

@@ -41,6 +41,7 @@ struct judge {
 	unsigned n_tasks;
 	const struct model_process *process;
 	uint32_t part, parts;
+	bool restores; /* there are some: what was donated last must be known */
 	uint64_t seen; /* donations of this reading, filtered ones too */
 	struct model_event sample;
 };
@@ -172,7 +173,7 @@ static bool take_donation(struct judge *j, const struct settled *t)
 	}
 	if (e->key)
 		fine = fine && ask(j, TASK_FIRST, claim, rollup);
-	if (!e->discarded)
+	if (!e->discarded && j->restores)
 		fine = fine && ask(j, TASK_PUT, fold(slot_key(e), claim), rollup);
 	return fine;
 }
@@ -184,6 +185,9 @@ static bool take_restore(struct judge *j, const struct settled *t)
 	if (ctr_outcome_group(e->outcome) == CTR_IN_FILTERED)
 		return true;
 	j->check->restores += !j->part;
+	/* The page told of none. */
+	if (!j->restores)
+		return false;
 	return !is_measured(t) || ask(j, TASK_RESTORE, fold(slot_key(e), claim_key(e)), t->subject.rollup);
 }
 
@@ -236,15 +240,19 @@ static uint64_t memory_allowed(void)
 	return asked ? asked : MEMORY;
 }
 
-/* What the process that donated most donated. 0 where no page tells. */
-static uint64_t most_donations(const struct run *run)
+/* What the process that donated most donated; 0 where no page tells. And whether anything was, or may have been, restored. */
+static uint64_t most_donations(const struct run *run, bool *restores)
 {
 	uint64_t most = 0;
+
+	*restores = false;
 
 	for (size_t i = 0; i < run->n_processes; i++) {
 		const struct ctr_snapshot *page = run->processes[i].counters;
 		const struct ctr_values *row = page ? ctr_find(page, "core.donate") : NULL;
+		const struct ctr_values *restore = page ? ctr_find(page, "core.restore") : NULL;
 
+		*restores |= !restore || restore->attempted;
 		if (row && row->outcome[CTR_COMMITTED] > most)
 			most = row->outcome[CTR_COMMITTED];
 	}
@@ -253,7 +261,7 @@ static uint64_t most_donations(const struct run *run)
 
 static bool read_part(struct judge *j, struct model *model, const char *path)
 {
-	const struct settle_sink sink = { take, j };
+	const struct settle_sink sink = { .take = take, .arg = j, .digests_of_copies = true };
 	struct error err;
 	bool regular = false;
 
@@ -279,17 +287,19 @@ bool check_settled(struct check *check, const char *path)
 	struct judge j = { .check = check };
 	struct run run;
 	struct error err;
-	uint64_t seen, most, parts;
+	uint64_t seen, most, entries, parts;
 	bool fine;
 
 	if (run_open(&run, path, &err) != RUN_OK)
 		return false;
-	most = most_donations(&run);
+	most = most_donations(&run, &j.restores);
+	/* A hash's holder, a claim's first state and perhaps the last one: entries of a donation, at most. */
+	entries = 2 + j.restores;
 	run_close(&run);
-	parts = most > UINT32_MAX ? UINT32_MAX : bigmap_bytes(most * ENTRIES) / memory_allowed() + 1;
+	parts = most > UINT32_MAX ? UINT32_MAX : bigmap_bytes(most * entries) / memory_allowed() + 1;
 	j.parts = parts > PARTS_MAX ? 0 : (uint32_t)parts;
 	/* A page may tell anything: room is taken in advance for no more than the memory that is allowed. */
-	fine = j.parts && bigmap_reserve(&j.map, most * ENTRIES / j.parts) && read_part(&j, &check->model, path);
+	fine = j.parts && bigmap_reserve(&j.map, most * entries / j.parts) && read_part(&j, &check->model, path);
 	seen = j.seen;
 	for (j.part = 1; fine && j.part < j.parts; j.part++) {
 		struct model again;

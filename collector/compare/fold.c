@@ -63,15 +63,17 @@ static void chain(struct fold_slot *slot, const struct model_event *e, const str
 {
 	const uint64_t word[] = { (uint64_t)e->kind << 1 | e->discarded,     e->key,        (uint64_t)e->claimed_len,
 				  e->key_len > 0 ? (uint64_t)e->key_len : 0, print->rollup, print->digest };
-	static const uint64_t salt[2] = { 0x9e3779b97f4a7c15ull, 0xc2b2ae3d27d4eb4full };
+	uint64_t first = slot->chain[0], second = slot->chain[1];
 
-	for (unsigned lane = 0; lane < 2; lane++) {
-		uint64_t sum = slot->chain[lane] * salt[lane];
+	/* Two sums of the same mixes, weighed differently. */
+	for (unsigned i = 0; i < sizeof word / sizeof word[0]; i++) {
+		uint64_t mix = log_mix64(word[i] ^ 0x9e3779b97f4a7c15ull * (2 * i + 1));
 
-		for (unsigned i = 0; i < sizeof word / sizeof word[0]; i++)
-			sum += log_mix64(word[i] ^ salt[lane] * (2 * i + 1));
-		slot->chain[lane] = log_mix64(sum);
+		first += mix;
+		second += mix * (0xc2b2ae3d27d4eb4full + 2 * i);
 	}
+	slot->chain[0] = log_mix64(first);
+	slot->chain[1] = log_mix64(second * 0x9e3779b97f4a7c15ull);
 }
 
 static void take_donation(struct fold_side *side, struct fold_slot *slot, const struct settled *t)
@@ -133,7 +135,7 @@ static bool take(void *arg, const struct model_process *p, const struct settled 
 
 static bool follow(struct fold_side *side, struct model *model, const char *path)
 {
-	const struct settle_sink sink = { take, side };
+	const struct settle_sink sink = { .take = take, .arg = side };
 	struct error err;
 	bool regular = false;
 

@@ -243,7 +243,7 @@ static uint64_t plane_digest(uint64_t identity, const struct log_plane_print *pl
 	return log_mix64(sum);
 }
 
-static void add_planes(struct loader *l, struct model_print *print, const struct log_fingerprint *r)
+static void add_planes(struct loader *l, struct model_print *print, const struct log_fingerprint *r, bool digested)
 {
 	const struct model_pool *pool = print->pool == MODEL_NONE ? NULL : &l->p->pool[print->pool];
 
@@ -254,7 +254,8 @@ static void add_planes(struct loader *l, struct model_print *print, const struct
 
 		if (!known)
 			l->again = true;
-		print->digest += plane_digest(known ? pool->plane[at].identity : at, plane);
+		if (digested)
+			print->digest += plane_digest(known ? pool->plane[at].identity : at, plane);
 		if (plane->absmax > print->absmax)
 			print->absmax = plane->absmax;
 		print->nan += plane->nan;
@@ -306,6 +307,7 @@ static void settle_fingerprint(struct loader *l, const struct log_fingerprint *r
 	if (r->first_plane == 0) {
 		s->irregular |= open->n_planes < open->total_planes;
 		fill_print(l, open, r, 0);
+		s->undigested = !settle_wants_digest(s, r->event);
 	}
 	if (r->event != open->event || r->role != open->role || r->slot != open->slot ||
 	    r->first_plane != open->n_planes || r->rollup != open->rollup || r->total_planes != open->total_planes ||
@@ -317,7 +319,7 @@ static void settle_fingerprint(struct loader *l, const struct log_fingerprint *r
 	if (r->role == LOG_ROLE_WATCHED)
 		open->n_planes += r->n_planes;
 	else
-		add_planes(l, open, r);
+		add_planes(l, open, r, !s->undigested);
 	if (open->n_planes < open->total_planes)
 		return;
 	model_judge_print(l->p, open);
@@ -341,7 +343,7 @@ static void take_fingerprint(struct loader *l, const struct log_fingerprint *r)
 		print->complete = false;
 		l->p->contradictions++;
 	}
-	add_planes(l, print, r);
+	add_planes(l, print, r, true);
 }
 
 /* ---- the rest: for the report ---- */

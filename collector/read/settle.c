@@ -7,9 +7,11 @@
 
 #include "read/settle.h"
 
-/* Ids apart from the newest at which an event leaves: what is said of it later, a watched slot, a copy's source or that it was
- * discarded, comes within that. */
-#define SETTLE_LAG 256u
+/* Ids apart from the newest that has its fingerprint at which an event leaves: what is said of it later, a watched slot, a
+ * copy's source or that it was discarded, comes within that. Few enough to stay in the nearest cache. */
+#define SETTLE_LAG 64u
+/* And where so many have gathered, it leaves as soon as it is whole. */
+#define SETTLE_FULL 8192u
 /* An id that has not come when this many newer ones have never will: its attempt was filtered, skipped or dropped. */
 #define SETTLE_PATIENCE 1024u
 #define SETTLE_ROOM_MIN 512u
@@ -72,10 +74,15 @@ static void leave(struct settle *s, struct settle_entry *x)
 	s->base++;
 }
 
-/* Lets go of all that is at least `lag` behind the newest; what is still open only where `force` is set. */
-static void advance(struct settle *s, uint64_t lag, bool force)
+static bool is_due(const struct settle *s, bool force)
 {
-	while (s->held && !s->irregular && s->newest - s->base >= lag) {
+	return force || s->printed >= s->base + SETTLE_LAG || s->newest - s->base >= SETTLE_FULL;
+}
+
+/* Lets go of what is due; of what is still open only where `force` is set. */
+static void advance(struct settle *s, bool force)
+{
+	while (s->held && !s->irregular && is_due(s, force)) {
 		struct settle_entry *x = entry_at(s, s->base);
 
 		if (!x->used) {
@@ -179,7 +186,14 @@ void settle_event(struct settle *s, const struct model_event *e)
 		discard(s, (uint64_t)e->src);
 	if (!e->wants_print && e->said == CTR_COMMITTED)
 		audit_count_event(s->audit, e->kind);
-	advance(s, SETTLE_LAG, false);
+	advance(s, false);
+}
+
+bool settle_wants_digest(struct settle *s, uint64_t id)
+{
+	struct settle_entry *x = s->begun && id >= s->base && id - s->base < s->room ? entry_at(s, id) : NULL;
+
+	return !s->sink->digests_of_copies || !x || !x->used || !x->has_event || x->settled.event.kind == LOG_EV_COPY;
 }
 
 void settle_print(struct settle *s, const struct model_print *print)
@@ -194,12 +208,14 @@ void settle_print(struct settle *s, const struct model_print *print)
 		x->watched_pool = print->pool + 1;
 	} else if (print->role == LOG_ROLE_SOURCE) {
 		s->irregular |= x->settled.has_source;
-		x->settled.source = *print;
+		x->settled.source =
+			(struct settled_source) { print->rollup, print->digest, print->pool, print->complete };
 		x->settled.has_source = true;
 	} else {
 		s->irregular |= x->settled.has_subject;
 		x->settled.subject = *print;
 		x->settled.has_subject = true;
+		s->printed = print->event > s->printed ? print->event : s->printed;
 	}
 }
 
@@ -207,7 +223,7 @@ void settle_end(struct settle *s)
 {
 	if (s->open.n_planes < s->open.total_planes)
 		s->irregular = true;
-	advance(s, 0, true);
+	advance(s, true);
 }
 
 void settle_free(struct settle *s)

@@ -4,7 +4,7 @@
  * grow with their number.
  *
  * A log holds events nearly in the order of their ids, and a fingerprint soon after its event. So a window over the ids is
- * enough: an event leaves it when it is whole and no longer among the newest. What does not fit that picture, and every
+ * enough: an event leaves it when it is whole and so are some that are newer. What does not fit that picture, and every
  * contradiction, makes the log irregular: then nothing that was handed out counts, and whoever asked loads the whole model.
  */
 #ifndef READ_SETTLE_H
@@ -15,7 +15,12 @@
 /* An event with its fingerprints: as in the model, but that its indexes point nowhere. */
 struct settled {
 	struct model_event event;
-	struct model_print subject, source;
+	struct model_print subject;
+	struct settled_source { /* of a copy */
+		uint64_t rollup, digest;
+		uint32_t pool;
+		bool complete;
+	} source;
 	bool has_subject, has_source;
 };
 
@@ -24,6 +29,7 @@ typedef bool settle_take(void *arg, const struct model_process *process, const s
 struct settle_sink {
 	settle_take *take;
 	void *arg;
+	bool digests_of_copies; /* and of nothing else: what is left out is 0 */
 };
 
 /* Opens and reads a run as model_open does, but that it keeps no events, fingerprints and steps: the sink gets the events of
@@ -39,13 +45,17 @@ struct settle {
 	struct audit *audit;
 	struct settle_entry *ring; /* an id's entry is at id % room */
 	uint64_t room, base, newest, held;
+	uint64_t printed;        /* the newest id whose fingerprint has come */
 	struct model_print open; /* the fingerprint whose parts are coming */
 	bool begun, irregular;
+	bool undigested; /* of `open` no digest is asked */
 };
 
 /* Where an event of that id is to be written, before settle_event takes it; NULL: the log is irregular. */
 struct model_event *settle_room(struct settle *settle, uint64_t id);
 void settle_event(struct settle *settle, const struct model_event *event);
+/* Whether somebody may ask for the digest of a fingerprint of that event. */
+bool settle_wants_digest(struct settle *settle, uint64_t id);
 /* A fingerprint all of whose parts have come. */
 void settle_print(struct settle *settle, const struct model_print *print);
 /* Hands out what is left. */

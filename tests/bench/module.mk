@@ -15,6 +15,14 @@ $(BUILD)/cpudriver/kernels/bench.so: tests/bench/empty_kernel.c tests/cpudriver/
 .PHONY: bench
 bench: tests-programs
 	$(PYTHON) tests/bench/run.py --build $(BUILD) $(BENCH_ARGS)
+	$(PYTHON) tests/bench/collector.py --build $(BUILD)
+
+# What the collector costs at size.
+TEST_BUILDS += $(BENCH_OUT)/spend
+
+$(BENCH_OUT)/spend: tests/bench/spend.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MF $@.d -o $@ $<
 
 # What must not be perturbed, and a probe that does so all the same.
 TEST_BUILDS += $(BENCH_OUT)/storm $(BENCH_OUT)/perturb.so

@@ -2,9 +2,10 @@
  *
  * biglog.c: writes large recorded runs quickly, as a fleet of tensor-parallel servers would: for tests of size and of fleets.
  *
- * biglog RUN ARM PROCESSES DONATIONS SLOTS PLANES [flawed] [lz4]: RUN must not exist; DONATIONS are those of one process. Eight
+ * biglog RUN ARM PROCESSES DONATIONS SLOTS PLANES [flawed] [lz4] [bare]: RUN must not exist; DONATIONS are those of one process. Eight
  * ranks a host. A flawed run has, where there are so many processes: in the 18th a slot that is not written any more, in the
  * 401st a NaN, in the 601st donations that were dropped, in the 802nd a large value. lz4: chunks are packed, as a server's are.
+ * bare: donations and nothing else. Prints how many bytes of records it wrote.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -22,7 +23,8 @@
 static struct {
 	const char *folder, *arm;
 	uint64_t processes, donations, slots, planes;
-	bool flawed, lz4;
+	bool flawed, lz4, bare;
+	uint64_t bytes; /* of records, written */
 } ask;
 
 static struct {
@@ -63,6 +65,7 @@ static void flush(void)
 	head.header_crc = log_crc32c(0, &head, sizeof head);
 	if (fwrite(&head, sizeof head, 1, p.f) != 1 || fwrite(stored, head.stored_bytes, 1, p.f) != 1)
 		fail("write");
+	ask.bytes += p.bytes;
 	p.first += p.records;
 	p.records = p.bytes = 0;
 }
@@ -197,9 +200,9 @@ static void serve(void)
 		int64_t length = 16 + 16 * (int64_t)(i % 64);
 		bool lost = ask.flawed && p.number == 600 && i % 2;
 
-		if (i % 4 == 0)
+		if (i % 4 == 0 && (!ask.bare || !i))
 			step(i);
-		if (i % 16 == 0)
+		if (i % 16 == 0 && !ask.bare)
 			fingerprint(event(LOG_EV_ALLOC, CTR_ROW_ALLOC, slot, 0, 0, false), slot, 0, false, false);
 		if (ask.flawed && p.number == 17 && slot == 3 % ask.slots && i >= ask.slots)
 			content = i - ask.slots + 1; /* what it held one round before */
@@ -207,10 +210,10 @@ static void serve(void)
 		if (!lost)
 			fingerprint(id, slot, content, ask.flawed && p.number == 400 && i == 5,
 				    ask.flawed && p.number == 801 && i == 7);
-		if (i % 8 == 0 && !lost)
+		if (i % 8 == 0 && !lost && !ask.bare)
 			fingerprint(event(LOG_EV_RESTORE, CTR_ROW_RESTORE, slot, length, key, false), slot, content,
 				    false, false);
-		if (i % 16 == 0)
+		if (i % 16 == 0 && !ask.bare)
 			event(LOG_EV_FREE, CTR_ROW_FREE, slot, 0, 0, false);
 	}
 }
@@ -328,9 +331,10 @@ int main(int argc, char **argv)
 	for (int i = 7; i < argc; i++) {
 		ask.flawed |= strcmp(argv[i], "flawed") == 0;
 		ask.lz4 |= strcmp(argv[i], "lz4") == 0;
+		ask.bare |= strcmp(argv[i], "bare") == 0;
 	}
-	if (argc != 7 + ask.flawed + ask.lz4) {
-		fprintf(stderr, "usage: biglog RUN ARM PROCESSES DONATIONS SLOTS PLANES [flawed] [lz4]\n");
+	if (argc != 7 + ask.flawed + ask.lz4 + ask.bare) {
+		fprintf(stderr, "usage: biglog RUN ARM PROCESSES DONATIONS SLOTS PLANES [flawed] [lz4] [bare]\n");
 		return 2;
 	}
 	ask.folder = argv[1];
@@ -352,5 +356,6 @@ int main(int argc, char **argv)
 		write_log();
 		write_page();
 	}
+	printf("%" PRIu64 "\n", ask.bytes);
 	return 0;
 }

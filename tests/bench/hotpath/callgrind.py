@@ -52,18 +52,21 @@ class Profile:
         return {f for f in found if f[0] != root}
 
 
-def profile(build, folder, what, library=None):
-    """One profile of so many calls; `library`: the preload, None for none."""
+def profile(build, folder, what, library=None, beside=None):
+    """One profile of so many calls; `library`: the preload, None for none. `beside(run, process)` is called while it runs."""
     out = pathlib.Path(folder) / f"{what}.out"
     env = {k: v for k, v in os.environ.items() if not k.startswith("SLOTPROBE_")}
     env["LD_LIBRARY_PATH"] = str(build / "cpudriver")
     if library:
         env |= {"LD_PRELOAD": str(library), "SLOTPROBE_DIR": str(pathlib.Path(folder) / f"{what}.run"), "SLOTPROBE_ARM": "graph-on",
                 "SLOTPROBE_RECORDING": "1", "SLOTPROBE_MIN_FREE": "0"}
-    done = subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", "--toggle-collect=hotpath_loop",
+    with subprocess.Popen(["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", "--toggle-collect=hotpath_loop",
                            "--compress-pos=no", str(build / "bench" / "hotpath"), what, str(CALLS)],
-                          capture_output=True, text=True, env=env, timeout=120, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert f"refused {0 if library else CALLS + 2} of" in done.stdout or what in ("launch", "nothing"), done.stdout
-    assert ("pool there" in done.stdout) == bool(library), done.stdout
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env) as process:
+        if beside:
+            beside(pathlib.Path(folder) / f"{what}.run", process)
+        said, _ = process.communicate(timeout=120)
+    assert process.returncode == 0, said
+    assert f"refused {0 if library else CALLS + 2} of" in said or what in ("launch", "nothing"), said
+    assert ("pool there" in said) == bool(library), said
     return Profile(out, CALLS)

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What the collector costs at size: donations read a second of CPU, bytes of records a second, and the most memory.
+
+    tests/bench/collector.py [--build FOLDER] [--folder FOLDER] [--size N]... [--repeat R] [--json FILE]
+
+Pairs of runs of each size are made by biglog: roll-ups (one plane) with the events around them, roll-ups alone, and slots of 48
+planes at a tenth of the size. `diff` reads both runs of a pair, `check` one. CPU seconds are those of the process, user and system; the best of
+the repeats counts, because others on the machine can only add. Memory is the peak of the resident set. `whole` is the same command
+made to load every event.
+"""
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+SLOTS = 1000
+KINDS = {"roll-ups": (1, 1, []), "roll-ups alone": (1, 1, ["bare"]), "48 planes": (48, 10, [])}  # planes, divisor of the size, words
+
+
+def make(build: pathlib.Path, folder: pathlib.Path, kind: str, size: int) -> tuple[list[pathlib.Path], int, int]:
+    """Two equal runs; donations and bytes of records of one."""
+    planes, divisor, words = KINDS[kind]
+    runs, bytes_of = [folder / f"{kind}.{size}.{arm}" for arm in ("graph-off", "graph-on")], 0
+    for run, arm in zip(runs, ("graph-off", "graph-on")):
+        command = [build / "tests/export/biglog", run, arm, "1", str(size // divisor), str(SLOTS), str(planes), "lz4", *words]
+        bytes_of = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return runs, size // divisor, bytes_of
+
+
+def spend(build: pathlib.Path, command: list, **env: str) -> tuple[float, int]:
+    """CPU seconds and peak bytes of a slotprobe command that must end well."""
+    read, write = os.pipe()
+    surroundings = {k: v for k, v in os.environ.items() if not k.startswith("SLOTPROBE_")} | env
+
+    def give() -> None:
+        os.dup2(write, 3)
+
+    done = subprocess.run([build / "tests/bench/spend", build / "slotprobe", *command], env=surroundings, stdout=subprocess.DEVNULL,
+                          close_fds=False, preexec_fn=give, check=False)
+    os.close(write)
+    with os.fdopen(read) as said:
+        user, system, peak = said.read().split()
+    if done.returncode:
+        raise RuntimeError(f"{command}: status {done.returncode}")
+    return float(user) + float(system), int(peak) * 1024
+
+
+def measure(build: pathlib.Path, runs: list[pathlib.Path], donations: int, bytes_of: int, repeat: int, **env: str) -> dict:
+    """Of diff over both and of check over the first."""
+    found = {}
+    for verb, operands in (("diff", runs), ("check", runs[:1])):
+        spent = [spend(build, [verb, *operands], **env) for _ in range(repeat)]
+        cpu, peak = min(s[0] for s in spent), max(s[1] for s in spent)
+        found[verb] = {"cpu_s": cpu, "donations_per_s": donations * len(operands) / cpu, "records_GB_per_s": bytes_of * len(operands) / cpu / 1e9,
+                       "peak_MB": peak / 1e6}
+    return found
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--build", type=pathlib.Path, default=ROOT / os.environ.get("BUILD", "build"))
+    options.add_argument("--folder", type=pathlib.Path, help="where the runs go: 400 bytes a donation at most")
+    options.add_argument("--size", type=int, action="append", help="donations of a run; several times for several")
+    options.add_argument("--kind", choices=KINDS, action="append")
+    options.add_argument("--repeat", type=int, default=3)
+    options.add_argument("--whole", action="store_true", help="beside it, with every event loaded")
+    options.add_argument("--json", type=pathlib.Path)
+    args = options.parse_args()
+    build, found = args.build.resolve(), []
+    print(f"{'runs':15} {'donations':>11} {'':6} {'CPU s':>8} {'donations/s':>12} {'records GB/s':>12} {'peak MB':>8}")
+    for kind in args.kind or KINDS:
+        for size in args.size or [100_000, 400_000]:
+            folder = pathlib.Path(tempfile.mkdtemp(dir=args.folder))
+            try:
+                runs, donations, bytes_of = make(build, folder, kind, size)
+                for how in ["", "whole"][:1 + args.whole]:
+                    results = measure(build, runs, donations, bytes_of, args.repeat, SLOTPROBE_READING=how)
+                    for verb, r in results.items():
+                        found.append({"kind": kind, "donations": donations, "records_bytes": bytes_of, "verb": verb, "whole": bool(how)} | r)
+                        print(f"{kind:15} {donations:11,} {verb:6} {r['cpu_s']:8.2f} {r['donations_per_s']:12,.0f} {r['records_GB_per_s']:12.2f} "
+                              f"{r['peak_MB']:8.1f} {how}", flush=True)
+            finally:
+                shutil.rmtree(folder)
+    if args.json:
+        args.json.write_text(json.dumps(found, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
