@@ -37,8 +37,8 @@ def test_memory_of_diff(build, sizes):
 
 
 def test_memory_of_check(build, sizes):
-    """Entries of a table a donation, in no more than is allowed: four readings with so little, one without."""
-    little = {"SLOTPROBE_CHECK_MEMORY": str(2_000_000)}
+    """Entries of a table a donation, in no more than is allowed: several readings with so little, one without."""
+    little = {"SLOTPROBE_CHECK_MEMORY": str(500_000)}
     assert grown(build, sizes, check, **little) < 1.2
     assert grown(build, sizes, check, SLOTPROBE_READING="whole") > 2
     (_, donations, _), peak = sizes[1], collector.spend(build, check(sizes[1][0]))[1]

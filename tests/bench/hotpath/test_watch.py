@@ -7,6 +7,8 @@ import signal
 import subprocess
 import time
 
+import pytest
+
 from callgrind import profile
 
 OURS = "libslotprobe.so"
@@ -30,9 +32,10 @@ def test_the_server_executes_the_same(build, tmp_path):
     (tmp_path / "watched").mkdir()
     alone, watched = profile(build, tmp_path, "donate", build / OURS).own, profile(build, tmp_path / "watched", "donate", build / OURS, watch).own
     assert reads > 10
-    # what libunwind asks of libc follows where things were loaded, and varies by itself
-    assert abs(watched.pop("libc.so.6") / alone.pop("libc.so.6") - 1) < 0.05
-    assert alone[OURS] > 100 and watched == alone
+    # what libunwind asks of libc follows where things were loaded, and now and then one of ours tries a word again
+    for name in alone | watched:
+        assert watched[name] == pytest.approx(alone[name], rel=0.05 if name == "libc.so.6" else 0.002), name
+    assert alone[OURS] > 100
 
 
 def what_it_does(run, folder, *words):
