@@ -3,42 +3,33 @@
  * check_settled.c: the invariants of a run of which nothing is kept, as long as they hold.
  *
  * What a slot was allocated with is kept a slot. Which donation had a hash, which state a claim had first, and what was
- * donated last in a slot is one entry of a table a donation each; where all of them would take more memory than they may, the logs
- * are read several times, each time for a part of the hashes. Where something is broken, or is not told by this, the run is
- * loaded whole, which finds the events to show.
+ * donated last in a slot are questions to a table, put off until all are known (deferred.h); where they would take more memory
+ * than they may, the logs are read several times, each time for a part of the hashes. Where something is broken, or is not told
+ * by this, the run is loaded whole, which finds the events to show.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "compare/check_settled.h"
+#include "compare/deferred.h"
 #include "read/counters.h"
 #include "read/settle.h"
-#include "read/bigmap.h"
 
 #define MEMORY    (1ull << 30)
-#define ENTRIES   3 /* a donation, at most */
-#define PENDING   32u
 #define PARTS_MAX 1024u
 
 /* What a table is asked. */
-enum task_kind {
-	TASK_HOLDER, /* a hash belongs to one key */
-	TASK_FIRST,  /* a claim's state is that of its first donation, or noise */
-	TASK_PUT,    /* what was donated last */
-	TASK_RESTORE /* what was restored is that */
-};
-
-struct task {
-	uint64_t hash, value;
-	enum task_kind kind;
+enum question_kind {
+	ASK_HOLDER, /* a hash belongs to one key */
+	ASK_FIRST,  /* a claim's state is that of its first donation, or noise */
+	ASK_PUT,    /* what was donated last */
+	ASK_RESTORE /* what was restored is that */
 };
 
 struct judge {
 	struct check *check;  /* its results are ours while all holds */
 	struct map allocated; /* (pool, slot) -> roll-up of the last alloc or clear */
-	struct bigmap map;
-	struct task task[PENDING]; /* asked for, and fetched meanwhile */
-	unsigned n_tasks;
+	struct deferred questions;
 	const struct model_process *process;
 	uint32_t part, parts;
 	bool restores; /* there are some: what was donated last must be known */
@@ -71,51 +62,35 @@ static uint64_t *checked(struct judge *j, enum invariant which)
 	return &j->check->result[which].checked;
 }
 
-/* ---- tables ---- */
+/* ---- questions ---- */
 
-static bool perform(struct judge *j, const struct task *task)
+static bool answer(void *arg, struct bigmap *map, struct bigmap_cell *cell, const struct question *q)
 {
-	struct bigmap_cell *cell = bigmap_find(&j->map, task->hash);
-	bool held = cell && cell->hash;
+	struct judge *j = arg;
+	bool held = cell->hash;
 
-	if (!cell)
-		return false;
-	if (task->kind == TASK_RESTORE) {
+	if (question_kind(q) == ASK_RESTORE) {
 		*checked(j, INVARIANT_restore_differs) += held;
-		return !held || cell->value == task->value;
+		return !held || cell->value == q->value;
 	}
 	if (!held) {
-		bigmap_fill(&j->map, cell, task->hash, task->value);
+		bigmap_fill(map, cell, question_entry(q), q->value);
 		return true;
 	}
-	if (task->kind == TASK_HOLDER)
-		return cell->value == task->value;
-	if (task->kind == TASK_FIRST)
-		j->check->noise += cell->value != task->value;
+	if (question_kind(q) == ASK_HOLDER)
+		return cell->value == q->value;
+	if (question_kind(q) == ASK_FIRST)
+		j->check->noise += cell->value != q->value;
 	else
-		cell->value = task->value;
+		cell->value = q->value;
 	return true;
 }
 
-static bool perform_all(struct judge *j)
+static bool ask(struct judge *j, enum question_kind kind, uint64_t hash, uint64_t value)
 {
-	for (unsigned i = 0; i < j->n_tasks; i++) {
-		if (!perform(j, &j->task[i]))
-			return false;
-	}
-	j->n_tasks = 0;
-	return true;
-}
-
-static bool ask(struct judge *j, enum task_kind kind, uint64_t hash, uint64_t value)
-{
-	/* The low bits choose the reading, the high ones the place. */
-	if ((uint64_t)(uint32_t)hash * j->parts >> 32 != j->part)
-		return true;
-	hash += !hash;
-	__builtin_prefetch(bigmap_place(&j->map, hash), 1);
-	j->task[j->n_tasks++] = (struct task) { hash, value, kind };
-	return j->n_tasks < PENDING || perform_all(j);
+	/* The middle bits choose the reading, the low ones the part, the high ones the place. */
+	return ((hash >> 16 & UINT32_MAX) * j->parts >> 32) != j->part ||
+	       deferred_ask(&j->questions, kind, hash, value);
 }
 
 /* ---- events ---- */
@@ -169,12 +144,12 @@ static bool take_donation(struct judge *j, const struct settled *t)
 		return true;
 	if (e->key && e->claimed_len > 0 && e->key_len == e->claimed_len) {
 		*checked(j, INVARIANT_same_hash_other_key) += !j->part;
-		fine = ask(j, TASK_HOLDER, fold(fold(3, e->pool), rollup), e->key);
+		fine = ask(j, ASK_HOLDER, fold(fold(3, e->pool), rollup), e->key);
 	}
 	if (e->key)
-		fine = fine && ask(j, TASK_FIRST, claim, rollup);
+		fine = fine && ask(j, ASK_FIRST, claim, rollup);
 	if (!e->discarded && j->restores)
-		fine = fine && ask(j, TASK_PUT, fold(slot_key(e), claim), rollup);
+		fine = fine && ask(j, ASK_PUT, fold(slot_key(e), claim), rollup);
 	return fine;
 }
 
@@ -188,7 +163,7 @@ static bool take_restore(struct judge *j, const struct settled *t)
 	/* The page told of none. */
 	if (!j->restores)
 		return false;
-	return !is_measured(t) || ask(j, TASK_RESTORE, fold(slot_key(e), claim_key(e)), t->subject.rollup);
+	return !is_measured(t) || ask(j, ASK_RESTORE, fold(slot_key(e), claim_key(e)), t->subject.rollup);
 }
 
 static bool take_copy(struct judge *j, const struct settled *t)
@@ -201,12 +176,9 @@ static bool take_copy(struct judge *j, const struct settled *t)
 
 static bool begin_process(struct judge *j, const struct model_process *p)
 {
-	bool fine = perform_all(j);
-
 	j->process = p;
 	map_free(&j->allocated);
-	bigmap_empty(&j->map);
-	return fine;
+	return deferred_perform(&j->questions, answer, j);
 }
 
 static bool take(void *arg, const struct model_process *p, const struct settled *t)
@@ -240,21 +212,26 @@ static uint64_t memory_allowed(void)
 	return asked ? asked : MEMORY;
 }
 
-/* What the process that donated most donated; 0 where no page tells. And whether anything was, or may have been, restored. */
-static uint64_t most_donations(const struct run *run, bool *restores)
+/* Of the process that has most to ask: a hash's holder, a claim's first state and perhaps the last one of each donation, and
+ * what was restored; 0 where no page tells. And whether anything was, or may have been, restored. */
+static uint64_t most_questions(const struct run *run, bool *restores)
 {
 	uint64_t most = 0;
 
 	*restores = false;
-
 	for (size_t i = 0; i < run->n_processes; i++) {
 		const struct ctr_snapshot *page = run->processes[i].counters;
-		const struct ctr_values *row = page ? ctr_find(page, "core.donate") : NULL;
+		const struct ctr_values *donate = page ? ctr_find(page, "core.donate") : NULL;
 		const struct ctr_values *restore = page ? ctr_find(page, "core.restore") : NULL;
+		uint64_t donated = donate ? donate->outcome[CTR_COMMITTED] : 0;
+		uint64_t restored = restore ? restore->outcome[CTR_COMMITTED] : 0;
+		uint64_t n;
 
 		*restores |= !restore || restore->attempted;
-		if (row && row->outcome[CTR_COMMITTED] > most)
-			most = row->outcome[CTR_COMMITTED];
+		donated = donated > UINT32_MAX ? UINT32_MAX : donated;
+		restored = restored > UINT32_MAX ? UINT32_MAX : restored;
+		n = 2 * donated + (restored ? donated + restored : 0);
+		most = n > most ? n : most;
 	}
 	return most;
 }
@@ -267,8 +244,8 @@ static bool read_part(struct judge *j, struct model *model, const char *path)
 
 	j->seen = 0;
 	j->process = NULL;
-	bigmap_empty(&j->map);
-	return model_open_settled(model, path, &sink, &regular, &err) == 0 && regular && perform_all(j);
+	return model_open_settled(model, path, &sink, &regular, &err) == 0 && regular &&
+	       deferred_perform(&j->questions, answer, j);
 }
 
 /* Something was donated: whoever judges the coverage looks for that among the events. */
@@ -287,19 +264,18 @@ bool check_settled(struct check *check, const char *path)
 	struct judge j = { .check = check };
 	struct run run;
 	struct error err;
-	uint64_t seen, most, entries, parts;
+	uint64_t seen, most, parts, memory = memory_allowed();
 	bool fine;
 
 	if (run_open(&run, path, &err) != RUN_OK)
 		return false;
-	most = most_donations(&run, &j.restores);
-	/* A hash's holder, a claim's first state and perhaps the last one: entries of a donation, at most. */
-	entries = 2 + j.restores;
+	most = most_questions(&run, &j.restores);
 	run_close(&run);
-	parts = most > UINT32_MAX ? UINT32_MAX : bigmap_bytes(most * entries) / memory_allowed() + 1;
+	/* Some room for what does not come out even. */
+	parts = most * sizeof(struct question) / (memory - memory / 8) + 1;
 	j.parts = parts > PARTS_MAX ? 0 : (uint32_t)parts;
-	/* A page may tell anything: room is taken in advance for no more than the memory that is allowed. */
-	fine = j.parts && bigmap_reserve(&j.map, most * entries / j.parts) && read_part(&j, &check->model, path);
+	/* A page may tell anything: no more memory is taken than is allowed. */
+	fine = j.parts && deferred_begin(&j.questions, most / j.parts, memory) && read_part(&j, &check->model, path);
 	seen = j.seen;
 	for (j.part = 1; fine && j.part < j.parts; j.part++) {
 		struct model again;
@@ -310,7 +286,7 @@ bool check_settled(struct check *check, const char *path)
 	}
 	fine = fine && (!seen || keep_sample(&check->model, &j.sample));
 	map_free(&j.allocated);
-	bigmap_free(&j.map);
+	deferred_free(&j.questions);
 	if (!fine) {
 		model_close(&check->model);
 		memset(check, 0, sizeof *check);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * bigmap.c: open addressing in the order of the hashes, linear probing, two thirds full at most. Nothing is ever removed.
+ * bigmap.c: open addressing in the order of the hashes, linear probing, two thirds full at most. Nothing is ever removed but all at once.
  */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "read/bigmap.h"
 
@@ -32,15 +31,10 @@ static struct bigmap_cell *look(const struct bigmap *t, uint64_t hash)
 /* Moves all of it to a new place with that much room. */
 static bool move(struct bigmap *t, size_t room)
 {
-	struct bigmap bigger = { NULL, t->used, room };
-	size_t cells = bigger.room + OVERHANG;
+	struct bigmap bigger = { calloc(room + OVERHANG, sizeof *bigger.cell), t->used, room };
 
-	/* Fresh pages are zero, and go back whole. */
-	bigger.cell =
-		mmap(NULL, cells * sizeof *bigger.cell, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (bigger.cell == MAP_FAILED)
+	if (!bigger.cell)
 		return false;
-	madvise(bigger.cell, cells * sizeof *bigger.cell, MADV_HUGEPAGE);
 	for (size_t i = 0; t->cell && i < t->room + OVERHANG; i++) {
 		struct bigmap_cell *c = t->cell[i].hash ? look(&bigger, t->cell[i].hash) : NULL;
 
@@ -61,20 +55,19 @@ static bool grow(struct bigmap *t)
 	return move(t, t->room ? t->room + t->room / 2 : ROOM_MIN);
 }
 
-/* Full to two thirds it grows. */
-static uint64_t room_for(uint64_t n)
+bool bigmap_begin(struct bigmap *t, uint64_t n)
 {
-	return n + n / 2 + ROOM_MIN;
-}
+	/* Full to two thirds it grows. */
+	uint64_t room = n + n / 2 + ROOM_MIN;
 
-uint64_t bigmap_bytes(uint64_t n)
-{
-	return sizeof(struct bigmap_cell) * (room_for(n) + OVERHANG);
-}
-
-bool bigmap_reserve(struct bigmap *t, uint64_t n)
-{
-	return t->room >= room_for(n) || move(t, room_for(n));
+	if (t->room >= room && t->room / 4 <= room) {
+		if (t->used)
+			memset(t->cell, 0, (t->room + OVERHANG) * sizeof *t->cell);
+		t->used = 0;
+		return true;
+	}
+	bigmap_free(t);
+	return move(t, room);
 }
 
 struct bigmap_cell *bigmap_find(struct bigmap *t, uint64_t hash)
@@ -90,21 +83,8 @@ void bigmap_fill(struct bigmap *t, struct bigmap_cell *cell, uint64_t hash, uint
 	t->used++;
 }
 
-const void *bigmap_place(const struct bigmap *t, uint64_t hash)
-{
-	return t->cell ? t->cell + place_of(t, hash) : NULL;
-}
-
-void bigmap_empty(struct bigmap *t)
-{
-	if (t->used)
-		memset(t->cell, 0, (t->room + OVERHANG) * sizeof *t->cell);
-	t->used = 0;
-}
-
 void bigmap_free(struct bigmap *t)
 {
-	if (t->cell)
-		munmap(t->cell, (t->room + OVERHANG) * sizeof *t->cell);
+	free(t->cell);
 	*t = (struct bigmap) { NULL, 0, 0 };
 }

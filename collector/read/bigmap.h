@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * bigmap.h: a hash table for as many entries as a run has donations: 16 bytes an entry, from a hash of 64 bits to a word.
+ * bigmap.h: a hash table of 16 bytes an entry, from a hash of 64 bits to a word.
  *
  * The place of an entry follows the order of the hashes, so that growing is one sweep from front to back and needs no random
  * access, and no room is taken that is not soon filled.
@@ -22,18 +22,12 @@ struct bigmap {
 	size_t used, room;
 };
 
-/* Bytes that n entries take where room was made for them. Where it was not, it grows by half, and old and new lie there while
- * it does. */
-uint64_t bigmap_bytes(uint64_t n);
-bool bigmap_reserve(struct bigmap *map, uint64_t n);
+/* Empties it, and makes room for n entries in advance. false: no memory. */
+bool bigmap_begin(struct bigmap *map, uint64_t n);
 
 /* The cell of a hash, which must not be 0: a free one has hash 0, and becomes this one's by bigmap_fill. NULL: no memory. */
 struct bigmap_cell *bigmap_find(struct bigmap *map, uint64_t hash);
 void bigmap_fill(struct bigmap *map, struct bigmap_cell *cell, uint64_t hash, uint64_t value);
-/* Where it will be looked for, to be fetched ahead of the look. */
-const void *bigmap_place(const struct bigmap *map, uint64_t hash);
-
-void bigmap_empty(struct bigmap *map);
 void bigmap_free(struct bigmap *map);
 
 #endif
