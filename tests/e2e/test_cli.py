@@ -983,8 +983,10 @@ def state_of(pid):
     return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
 
 
-def until(condition):
-    for _ in range(400):
+def until(condition, seconds=30):
+    """Whether it came true; long enough for a sanitizer's build on a machine that has other work."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
         if condition():
             return True
         time.sleep(0.01)
@@ -1168,7 +1170,9 @@ def test_a_served_run_is_steered_read_and_killed(slotprobe, command, toy, tmp_pa
     assert (status["state"], status["processes"][0]["state"], status["processes"][0]["label"]) == ("ended", "killed", "second")
     done = slotprobe("verify", "--json", run)
     codes = {r["code"] for r in valid("verify", done)["reasons"]}
-    assert codes <= {"log_truncated"}, codes  # a chunk may have been torn; nothing else
+    # A chunk may have been torn, and a writer that came to no turn in time have dropped, which then is counted; nothing else.
+    dropped = sum(sum(p["dropped"].values()) for p in status["processes"][0]["probes"])
+    assert codes <= ({"log_truncated", "records_dropped"} if dropped else {"log_truncated"}), codes
     rows = list(csv.DictReader(io.StringIO(slotprobe("export", "--format", "csv", run).stdout.decode())))
     measured = [r for r in rows if r["kind"] == "donate" and r["outcome"] == "committed" and r["rollup"]]
     assert row["committed"] <= len(measured) <= row["committed"] + row["in_flight"]
