@@ -16,6 +16,7 @@ $(BUILD)/cpudriver/kernels/bench.so: tests/bench/empty_kernel.c tests/cpudriver/
 bench: tests-programs
 	$(PYTHON) tests/bench/run.py --build $(BUILD) $(BENCH_ARGS)
 	$(PYTHON) tests/bench/collector.py --build $(BUILD)
+	$(PYTHON) -B tests/bench/scheduler.py --build $(BUILD)
 
 # What the collector costs at size.
 TEST_BUILDS += $(BENCH_OUT)/spend

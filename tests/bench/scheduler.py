@@ -51,7 +51,7 @@ class Nowhere:
         for name in dir(api):
             value = getattr(api, name)
             setattr(self, name, value if isinstance(value, int) else self.yes)
-        self.slots = lambda event, pool, slots, *_args, **_kwargs: [0] * slots.numel()
+        self.slots = lambda *_args, **_kwargs: 0
 
     @staticmethod
     def yes(*_args, **_kwargs):
@@ -253,6 +253,7 @@ class Layers:
                     if turn > 1:
                         times[layer].append((time.thread_time() - begin) / calls * 1e6)
                 self.enter(layer)
+                self.scheduler.step(layer, n)  # between hand-overs there are forwards
                 self.scheduler.cuda.current = self.scheduler.cuda.forward if on_forward and self.scheduler.overlap else self.scheduler.cuda.schedule
                 below(many)
                 self.enter("library")
@@ -294,7 +295,7 @@ class Bench:
         import prepare
         import runs
         self.args, self.folder, self.runs = args, pathlib.Path(folder), runs
-        self.release, self.missed, self.rows, self.waits = prepare.prepare(), [], [], []
+        self.release, self.missed, self.rows, self.told = prepare.prepare(), [], [], 0
 
     def run(self, overlap):
         """One worker."""
@@ -308,6 +309,7 @@ class Bench:
         done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, text=True, env=env, timeout=500, check=True)
         said = json.loads(done.stdout.splitlines()[-1])
         self.rows += said["rows"]
+        self.told += said["record_stream"]
         self.judge(said, self.runs.probes(build / "slotprobe", run))
 
     def judge(self, said, probes):
@@ -319,8 +321,9 @@ class Bench:
                 self.missed.append(f"{name}: {probe}")
         for row in said["rows"]:
             bar = {"step": STEP_BAR, "donate": DONATION_BAR * row["n"]}.get(row["what"])
-            if bar and row["added"] > bar and not self.args.quick:
-                self.missed.append(f"{row['what']} of {row['n']}: {row['added']:.1f} us are over {bar:.0f}")
+            took = row["added"] - row["library"]
+            if bar and took > bar and not self.args.quick:
+                self.missed.append(f"{row['what']} of {row['n']}: {took:.1f} us are over {bar:.0f}")
 
 
 def main():
@@ -346,7 +349,7 @@ def main():
     for missed in bench.missed:
         print(f"MISSED  {missed[:300]}")
     if args.json:
-        args.json.write_text(json.dumps({"rows": bench.rows, "missed": bench.missed}, indent=1) + "\n", encoding="utf-8")
+        args.json.write_text(json.dumps({"rows": bench.rows, "record_stream": bench.told, "missed": bench.missed}, indent=1) + "\n", encoding="utf-8")
     return 1 if bench.missed else 0
 
 

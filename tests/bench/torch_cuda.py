@@ -58,7 +58,7 @@ class Event:
     cuda = None
 
     def __init__(self):
-        self.handle = self.cuda.driver.handle("cuEventCreate", 2)
+        self.cuda_event = self.handle = self.cuda.driver.handle("cuEventCreate", 2)
 
     def record(self, stream=None):
         """On a stream, the current one by default."""

@@ -85,6 +85,46 @@ said["r"] = [slotprobe.slot(slotprobe.COPY, pool, id_at(1), id_at(3), stream), s
     assert all(e["src"] is None for e in lab.exported(run, "event"))
 
 
+def test_slots_of_a_tensor(lab):
+    """One event each, as if each had been said alone: of device and host tensors, lists, with strides, with sources; and what is refused."""
+    run, said = lab.record(POOL + """
+at = device.alloc(64)
+device.write(at, struct.pack("<8q", 0, 1, 2, 3, 2, 1, 0, 3))
+ids, some, narrow = Torch(at, (4,), "int64"), Torch(at, (4,), "int64", strides=(2,)), Torch(device.alloc(64), (2,), "int32")
+device.write(narrow.address, struct.pack("<2i", 3, 1))
+class Cuda(Torch):
+    is_cuda = True
+    def dim(self):
+        return len(self.shape)
+    def stride(self, axis=None):
+        return self.strides if axis is None else self.strides[axis]
+fast = Cuda(at, (4,), "int64", strides=(2,))
+S = slotprobe
+said["refused"] = [S.slots(S.ALLOC, pool, ids, stream=stream), S.slots(S.CLEAR, pool, some, stream=stream), S.slots(S.ALLOC, pool, fast, stream=stream),
+                   S.slots(S.ALLOC, pool, narrow, stream=stream), S.slots(S.FREE, pool, [2, 3], stream=stream),
+                   S.slots(S.COPY, pool, [0, 1], [2, 3], stream), S.slots(S.COPY, pool, [0, 1], narrow, stream), S.slots(S.ALLOC, pool, [], stream=stream)]
+said["bad"] = [S.slots(S.ALLOC, pool, [0, 99, 2**70], stream=stream), S.slots(9, pool, [1], stream=stream), S.slots(S.ALLOC, 77, [1, 1], stream=stream)]
+def raises(*args, **kwargs):
+    try:
+        S.slots(*args, **kwargs)
+    except (TypeError, ValueError) as e:
+        return type(e).__name__
+said["raises"] = [raises(S.COPY, pool, [0, 1], [1], stream), raises(S.ALLOC, pool, Torch(at, (2, 2), "int64")), raises(S.ALLOC, pool, 5),
+                  raises(S.ALLOC, pool, Torch(at, (4,), "float32")), raises(S.ALLOC, pool, ["x"]), raises(S.ALLOC, pool, [1], stream=1.5)]
+""")
+    assert said["refused"] == [0] * 8 and said["bad"] == [2, 1, 2], "what is good of a batch is taken"
+    assert said["raises"] == ["ValueError", "ValueError", "TypeError", "TypeError", "TypeError", "TypeError"]
+    prints = {r["event"]: r["slot"] for r in lab.exported(run, "fingerprint") if r["role"] == "subject"}
+    sources = {r["event"]: r["slot"] for r in lab.exported(run, "fingerprint") if r["role"] == "source"}
+    events = [e for e in lab.exported(run, "event") if e["outcome"] == "committed"]
+    assert (events[-1]["kind"], prints[events.pop()["id"]]) == ("alloc", 0)
+    measured = [(e["kind"], prints[e["id"]]) for e in events if e["id"] in prints]
+    assert measured == [*[("alloc", i) for i in (0, 1, 2, 3)], *[("clear", i) for i in (0, 2, 2, 0)], *[("alloc", i) for i in (0, 2, 2, 0)],
+                        ("alloc", 3), ("alloc", 1), *[("copy", 0), ("copy", 1)] * 2]
+    assert [sources[e["id"]] for e in events if e["kind"] == "copy"] == [2, 3, 3, 1]
+    assert [e["slot"] for e in events if e["kind"] == "free"] == [2, 3] and len({e["stream"] for e in events}) == 1
+
+
 def test_wrong_arguments(lab):
     """TypeError and ValueError for the wrong kind; a negative errno, counted, for values that make no sense."""
     run, said = lab.record(POOL + """

@@ -7,7 +7,7 @@ import json, sys
 before = set(sys.modules)
 import slotprobe
 calls = [slotprobe.pool("p", {"t": None}), slotprobe.pool_remove(0), slotprobe.donate(0, 1, 2, "key"), slotprobe.restore(0, object(), 2),
-         slotprobe.slot(slotprobe.FREE, 0, 1), slotprobe.step("decode", 1), slotprobe.rank("tp", 0, 1), slotprobe.region("r", None),
+         slotprobe.slot(slotprobe.FREE, 0, 1), slotprobe.slots(slotprobe.FREE, 0, [1]), slotprobe.step("decode", 1), slotprobe.rank("tp", 0, 1), slotprobe.region("r", None),
          slotprobe.tap("t", None), slotprobe.point("a.b"), slotprobe.hit(0), slotprobe.batch_invariance(None)]
 print(json.dumps([slotprobe.available(), calls, sorted(m for m in set(sys.modules) - before if m in ("torch", "cupy", "numpy", "pytest"))]))
 """
@@ -15,12 +15,12 @@ print(json.dumps([slotprobe.available(), calls, sorted(m for m in set(sys.module
 
 def test_without_preload(lab):
     """-38 whatever the arguments are."""
-    assert json.loads(lab.bare(EVERY_CALL)) == [False, [-38] * 12, []]
+    assert json.loads(lab.bare(EVERY_CALL)) == [False, [-38] * 13, []]
 
 
 def test_preloaded_and_not_recorded(lab):
     """The library is in the process, and nobody asked for a recording."""
-    assert json.loads(lab.bare(EVERY_CALL, LD_PRELOAD=str(lab.build / "libslotprobe.so"))) == [False, [-38] * 12, []]
+    assert json.loads(lab.bare(EVERY_CALL, LD_PRELOAD=str(lab.build / "libslotprobe.so"))) == [False, [-38] * 13, []]
 
 
 def test_recorded(lab):

@@ -16,12 +16,12 @@ import sys
 from . import _abi, _invariance
 from ._abi import (ALLOC, BF16, CLEAR, COPY, DISCARD, F8E4M3, F8E5M2, F16, F32, F64, FREE, HIT_COMMITTED, HIT_ERROR, HIT_FILTERED, I8, I32,
                    MODE_EAGER, MODE_GRAPH, MODE_SEEN, RAW)
-from ._claim import MASK, POOLS, framework_of, pack, slot_of, stream_of
+from ._claim import MASK, POOLS, framework_of, pack, pack_each, slot_of, stream_of
 from ._layout import Layout, flat
 from ._stream import current
 from ._tensor import host_int, whole
 
-__all__ = ["available", "pool", "pool_remove", "donate", "restore", "slot", "step", "rank", "region", "tap", "point", "hit", "batch_invariance",
+__all__ = ["available", "pool", "pool_remove", "donate", "restore", "slot", "slots", "step", "rank", "region", "tap", "point", "hit", "batch_invariance",
            "ALLOC", "CLEAR", "COPY", "DISCARD", "FREE", "MODE_EAGER", "MODE_GRAPH", "MODE_SEEN", "HIT_COMMITTED", "HIT_FILTERED",
            "HIT_ERROR", "F64", "F32", "F16", "BF16", "F8E4M3", "F8E5M2", "I8", "I32", "RAW"]
 
@@ -139,6 +139,26 @@ def slot(event, pool, slot, src=-1, stream=None):
     return call(event, claim, src)
 
 
+def slots(event, pool, slots, srcs=None, stream=None):
+    """ALLOC, CLEAR, COPY or FREE of several slots, in order: one event each, as `slot` says it, for the price of a fraction. Returns how many
+    were refused or dropped, 0: none.
+
+    slots: an int32/int64 tensor of one axis, or a list of ints. srcs: of COPY the source slots, as many. stream: as in donate.
+    """
+    call = _CALLS.slot
+    if call is None:
+        return _INERT
+    event, refused = host_int(event, "event"), 0
+    if not 0 <= event <= FREE:
+        event = 0
+    for claim, src in pack_each(pool, slots, srcs, stream):
+        if not -(1 << 63) <= src < 1 << 63:
+            event, src = 0, -1
+        if call(event, claim, src) < 0:
+            refused += 1
+    return refused
+
+
 def step(name, value, batch=-1, padded=-1, mode=0):
     """One forward of the server; steps are numbered in the order of these calls. Returns 0.
 
@@ -216,7 +236,7 @@ def hit(point, outcome=HIT_COMMITTED):
         return _INERT
     if type(point) is not int or type(outcome) is not int:
         point, outcome = host_int(point, "point"), host_int(outcome, "outcome")
-    return call(point, outcome) if _fits(32, point) and 0 <= outcome < 2**32 else _WRONG
+    return call(point, outcome) if -0x80000000 <= point < 0x80000000 and 0 <= outcome < 0x100000000 else _WRONG
 
 
 def batch_invariance(op, sizes=(1, 288), row=0, row_axis=0, name="batch_invariance", stream=None):

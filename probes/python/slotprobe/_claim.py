@@ -45,7 +45,7 @@ def slot_of(slot, stream, pool):
     """(number, address on the device, bytes there) of a slot that is no plain int."""
     try:
         if callable(getattr(slot, "data_ptr", None)):
-            if is_host(slot.device):
+            if getattr(slot, "is_cuda", None) is not True and is_host(slot.device):
                 return operator.index(slot), 0, 0
             if slot.numel() != 1:
                 raise ValueError(f"slot: one slot id is expected, not {slot.numel()}")
@@ -96,7 +96,10 @@ def pack(pool, slot, claimed_len, key, key_len, stream, src_at=0, src_width=0):
     elif not 0 <= key <= MASK:
         key = key & MASK or 1
     if type(slot) is not int:
-        slot, at, width = slot_of(slot, stream, pool)
+        if type(stream) is int and getattr(slot, "is_cuda", None) is True and slot.numel() == 1:  # PyTorch's; the rest of slot_of is not for it
+            slot, at, width = -1, slot.data_ptr(), WIDTHS.get(slot.dtype) or width_of(slot.dtype)
+        else:
+            slot, at, width = slot_of(slot, stream, pool)
     if type(stream) is not int:
         try:
             stream = stream_of(stream, pool)
@@ -108,6 +111,57 @@ def pack(pool, slot, claimed_len, key, key_len, stream, src_at=0, src_width=0):
         return _abi.CLAIM.pack(SIZE, pool, slot, at, width, claimed_len, key, text_at, stream, 0, key_len, 0, src_at, src_width), text
     except struct.error:
         return WRONG, None
+
+
+def ids_of(slots, name):
+    """(first address, bytes from one to the next, bytes of one, None) and how many, of slot ids in a tensor of one axis on a device; of ids on
+    the host the address is 0, and their list takes the place of None."""
+    if isinstance(slots, (list, tuple, range)):
+        return (0, 0, 0, [host_int(one, name) for one in slots]), len(slots)
+    if getattr(slots, "is_cuda", None) is True and slots.dim() == 1:  # PyTorch's, without a look at everything that it is
+        width = width_of(slots.dtype)
+        return (slots.data_ptr(), slots.stride(0) * width, width, None), slots.numel()
+    t = tensor(slots, name)
+    if len(t.shape) != 1:
+        raise ValueError(f"{name}: one axis is expected, not {len(t.shape)}")
+    if t.device == -1:
+        return (0, 0, 0, list(map(operator.index, slots.tolist()))), t.count
+    return (t.address, t.strides[0], width_of(t.dtype), None), t.count
+
+
+def pack_each(pool, slots, srcs, stream):
+    """(struct slotprobe_claim, number of the source) for each slot of a tensor, all on one stream. TypeError, ValueError: as for one."""
+    pool = host_int(pool, "pool")
+    (at, step, width, numbers), count = ids_of(slots, "slots")
+    (src_at, src_step, src_width, sources), n = ids_of(srcs, "srcs") if srcs is not None else ((0, 0, 0, (-1,) * count), count)
+    if n != count:
+        raise ValueError(f"srcs: {count} source slots are expected, not {n}")
+    if type(stream) is not int:
+        for one in (slots, srcs):
+            hold(one, stream, pool)
+        try:
+            stream = stream_of(stream, pool)
+        except (TypeError, ValueError):
+            raise
+        except Exception:  # as for one
+            return [(WRONG, -1)] * count
+
+    def packed(i):
+        return _abi.CLAIM.pack(SIZE, pool, -1 if numbers is None else numbers[i], at + i * step, width, 0, 0, 0, stream, 0, -1, 0,
+                               src_at + i * src_step, src_width), -1 if sources is None else sources[i]
+
+    try:
+        return [packed(i) for i in range(count)]
+    except struct.error:
+        return [wrong_or(packed, i) for i in range(count)]
+
+
+def wrong_or(packed, i):
+    """A number that fits no claim costs that claim alone."""
+    try:
+        return packed(i)
+    except struct.error:
+        return WRONG, -1
 
 
 def framework_of(tensors):

@@ -17,7 +17,7 @@ class Adapter:
     def __init__(self, api):
         self.api, self.counts, self.streams = api, Counts(api), Streams()
         self.ready = False  # set once the scheduler stands: what happens before is warm-up
-        self.padded = -1
+        self.padded, self.modes = -1, {}
         self.verify = None  # called once, when the first hook fires
 
     # ---- the process ----
@@ -42,7 +42,7 @@ class Adapter:
         if hasattr(requests, "mamba_pool"):
             self.add_pools(requests)
             if getattr(scheduler, "enable_overlap", False):
-                self.streams.forward = self.streams.forward or getattr(scheduler, "forward_stream", None)
+                self.streams.expect(getattr(scheduler, "forward_stream", None))
         self.ready = True
         self.counts.done("scheduler")
 
@@ -90,7 +90,8 @@ class Adapter:
         """ModelRunner.forward. Told after it, when its graph launches are counted: the step is a graph's if there was one."""
         if not self.ready or forward_batch is None:
             return
-        name = forward_batch.forward_mode.name.lower()
+        mode = forward_batch.forward_mode
+        name = self.modes.get(mode) or self.modes.setdefault(mode, mode.name.lower())
         if runner.is_draft_worker:
             name, padded = "draft_" + name, -1
         else:
@@ -180,22 +181,26 @@ class Adapter:
     @guarded
     def before_restore(self, batch, reqs, *_args, **_kwargs):
         """ScheduleBatch._collect_deferred_mamba_cow_and_clear: the copies run at the start of the next forward."""
-        for req in reqs:
-            source = getattr(holder(req), "mamba_cow_src_index", None)
-            if source is not None:
-                self.restore(batch.req_to_token_pool, req, source)
-
-    def restore(self, requests, req, source):
-        """The request goes on from this state, as if it had computed its first `length` tokens itself."""
-        pool = pools.of_cached(requests)
-        if pool is None:
-            self.counts.left_out("restore")
+        sources = [(req, getattr(holder(req), "mamba_cow_src_index", None)) for req in reqs]
+        sources = [(req, source) for req, source in sources if source is not None]
+        if not sources:
             return
+        pool = pools.of_cached(batch.req_to_token_pool)
+        if pool is None:
+            for _ in sources:
+                self.counts.left_out("restore")
+            return
+        places = [pool.place(source) for _, source in sources]
+        stream = self.streams.behind(*places)
+        for (req, _), place in zip(sources, places):
+            self.restore(pool, req, place, stream)
+
+    def restore(self, pool, req, place, stream):
+        """The request goes on from this state, as if it had computed its first `length` tokens itself."""
         length = matched(req)
         tokens = req.full_untruncated_fill_ids or req.origin_input_ids
         key = prefix_of(req).key(tokens, length)
-        place = pool.place(source)
-        said = self.api.restore(pool.pool, place, length, key=key, key_len=length if key else -1, stream=self.streams.behind(place))
+        said = self.api.restore(pool.pool, place, length, key=key, key_len=length if key else -1, stream=stream)
         self.counts.outcome("restore", said)
 
     # ---- slots ----
@@ -203,47 +208,51 @@ class Adapter:
     @guarded
     def after_alloc(self, result, allocator, *_args, **_kwargs):
         """alloc of the slot allocators"""
-        self.each(self.api.ALLOC, "alloc", pools.known(allocator), result)
+        pool = self.taking(allocator, result)
+        if pool is not None:
+            place = pool.place(result)
+            self.each(self.api.ALLOC, "alloc", pool, place, stream=self.streams.behind(place))
 
     @guarded
     def before_free(self, allocator, free_index=None, *_args, **_kwargs):
-        """free of the slot allocators; afterwards the ids mean nothing"""
-        self.each(self.api.FREE, "free", pools.known(allocator), free_index)
-
-    def each(self, event, name, pool, ids):
-        """One event for each id of a tensor, on the forward stream."""
-        if not self.ready or pool is None or ids is None or not ids.numel():
-            return
-        place = pool.place(ids).reshape(-1)
-        stream = self.streams.behind(place)
-        for one in place.unbind():
-            self.counts.outcome(name, self.api.slot(event, pool.pool, one, stream=stream))
+        """free of the slot allocators; afterwards the ids mean nothing. Those on the device are read by nobody."""
+        pool = self.taking(allocator, free_index)
+        if pool is not None:
+            place = free_index if free_index.is_cuda else pool.place(free_index)
+            self.each(self.api.FREE, "free", pool, place, stream=self.streams.of_forward(place))
 
     @guarded
     def after_clear(self, _result, pool, indices=None, *_args, **_kwargs):
         """clear_slots of the pools: on the current stream, where it ran"""
-        mine = pools.known(pool)
-        if self.ready and mine is not None and not capturing():
-            for one in indices.reshape(-1).unbind():
-                self.counts.outcome("clear", self.api.slot(self.api.CLEAR, mine.pool, one))
+        mine = self.taking(pool, indices)
+        if mine is not None and not capturing():
+            self.each(self.api.CLEAR, "clear", mine, indices)
 
     @guarded
     def after_copy(self, _result, pool, src_indices=None, dst_indices=None, *_args, **_kwargs):
         """copy_from of the pools: on the current stream, where it ran"""
-        mine = pools.known(pool)
-        if self.ready and mine is not None and not capturing():
-            for source, one in zip(src_indices.reshape(-1).unbind(), dst_indices.reshape(-1).unbind()):
-                self.copied(mine, source, one)
+        mine = self.taking(pool, dst_indices)
+        if mine is not None and not capturing():
+            self.each(self.api.COPY, "copy", mine, dst_indices, flat(src_indices))
 
-    def copied(self, pool, source, to):
-        """One slot."""
-        source = source if source.is_cuda else int(source)
-        self.counts.outcome("copy", self.api.slot(self.api.COPY, pool.pool, to, src=source))
+    def taking(self, thing, ids):
+        """Known of an allocator or a pool, where there are slots to tell of."""
+        return pools.known(thing) if self.ready and ids is not None and ids.numel() else None
+
+    def each(self, event, name, pool, ids, sources=None, stream=None):
+        """One event for each slot of a tensor."""
+        ids = flat(ids)
+        self.counts.outcomes(name, ids.numel(), self.api.slots(event, pool.pool, ids, sources, stream))
 
     @guarded
     def after_move(self, _result, pool, tgt_loc=None, src_loc=None, *_args, **_kwargs):
         """move_kv_cache of the unified pool"""
         self.after_copy(None, pool, src_loc, tgt_loc)
+
+
+def flat(ids):
+    """Slot ids along one axis."""
+    return ids if ids.dim() == 1 else ids.reshape(-1)
 
 
 def holder(req):

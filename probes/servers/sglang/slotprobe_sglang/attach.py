@@ -82,7 +82,7 @@ class Attachment:
 
     def _ask(self, registry, kinds, role, target):
         for kind, method in hooks_of(role, target):
-            hook = plain(getattr(self.adapter, method))
+            hook = getattr(self.adapter, method)  # an object of its own each time: the registry's wrappers are told apart by it
             registry.register(target.path, hook, getattr(kinds, kind))
             self.asked.append((target, hook))
 
@@ -99,13 +99,6 @@ class Attachment:
             counts.failed("hook_missing")
         if self.missing:
             LOG.warning("slotprobe: not seen in this release of SGLang: %s", "; ".join(self.missing))
-
-
-def plain(method):
-    """A function of its own for each hook: the registry's wrappers are told apart by it."""
-    def hook(*args, **kwargs):
-        return method(*args, **kwargs)
-    return hook
 
 
 def attach(api, registry, kinds):

@@ -14,25 +14,32 @@ class Counts:
     """Counts by name. Nothing here raises."""
 
     def __init__(self, api):
-        self.api = api
+        self.api, self.hit = api, api.hit
+        self.good, self.bad = api.HIT_COMMITTED, api.HIT_ERROR
         self.ids = {name: api.point(GROUP + name) for name in NAMES}
         self.told = 0
 
     def done(self, name):
         """One attempt, and what it was for is done."""
-        self.api.hit(self.ids[name], self.api.HIT_COMMITTED)
+        self.hit(self.ids[name], self.good)
 
     def left_out(self, name):
         """One attempt that is none of slotprobe's business."""
-        self.api.hit(self.ids[name], self.api.HIT_FILTERED)
+        self.hit(self.ids[name], self.api.HIT_FILTERED)
 
     def failed(self, name):
         """One attempt that went wrong."""
-        self.api.hit(self.ids[name], self.api.HIT_ERROR)
+        self.hit(self.ids[name], self.bad)
 
     def outcome(self, name, returned):
         """By what a call of slotprobe returned."""
-        (self.done if returned >= 0 else self.failed)(name)
+        self.hit(self.ids[name], self.good if returned >= 0 else self.bad)
+
+    def outcomes(self, name, attempts, refused):
+        """Of so many calls."""
+        point = self.ids[name]
+        for i in range(attempts):
+            self.hit(point, self.bad if i < refused else self.good)
 
     def wrong(self, where):
         """A hook raised; the server does not notice. To be called in the exception's handler."""
