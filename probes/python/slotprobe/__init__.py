@@ -148,7 +148,9 @@ def slots(event, pool, slots, srcs=None, stream=None):
     call = _CALLS.slot
     if call is None:
         return _INERT
-    event, refused = host_int(event, "event"), 0
+    refused = 0
+    if type(event) is not int:
+        event = host_int(event, "event")
     if not 0 <= event <= FREE:
         event = 0
     for claim, src in pack_each(pool, slots, srcs, stream):

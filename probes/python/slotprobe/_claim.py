@@ -116,11 +116,11 @@ def pack(pool, slot, claimed_len, key, key_len, stream, src_at=0, src_width=0):
 def ids_of(slots, name):
     """(first address, bytes from one to the next, bytes of one, None) and how many, of slot ids in a tensor of one axis on a device; of ids on
     the host the address is 0, and their list takes the place of None."""
+    if getattr(slots, "is_cuda", None) is True and slots.dim() == 1:  # PyTorch's, without a look at everything that it is
+        width = WIDTHS.get(slots.dtype) or width_of(slots.dtype)
+        return (slots.data_ptr(), slots.stride(0) * width, width, None), slots.numel()
     if isinstance(slots, (list, tuple, range)):
         return (0, 0, 0, [host_int(one, name) for one in slots]), len(slots)
-    if getattr(slots, "is_cuda", None) is True and slots.dim() == 1:  # PyTorch's, without a look at everything that it is
-        width = width_of(slots.dtype)
-        return (slots.data_ptr(), slots.stride(0) * width, width, None), slots.numel()
     t = tensor(slots, name)
     if len(t.shape) != 1:
         raise ValueError(f"{name}: one axis is expected, not {len(t.shape)}")
@@ -131,9 +131,13 @@ def ids_of(slots, name):
 
 def pack_each(pool, slots, srcs, stream):
     """(struct slotprobe_claim, number of the source) for each slot of a tensor, all on one stream. TypeError, ValueError: as for one."""
-    pool = host_int(pool, "pool")
+    if type(pool) is not int:
+        pool = host_int(pool, "pool")
     (at, step, width, numbers), count = ids_of(slots, "slots")
-    (src_at, src_step, src_width, sources), n = ids_of(srcs, "srcs") if srcs is not None else ((0, 0, 0, (-1,) * count), count)
+    src_at = src_step = src_width = 0
+    sources, n = None, count
+    if srcs is not None:
+        (src_at, src_step, src_width, sources), n = ids_of(srcs, "srcs")
     if n != count:
         raise ValueError(f"srcs: {count} source slots are expected, not {n}")
     if type(stream) is not int:
