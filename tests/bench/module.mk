@@ -35,3 +35,9 @@ $(BENCH_OUT)/storm: tests/bench/storm.c tests/toyserver/toy_cuda.c tests/toyserv
 $(BENCH_OUT)/perturb.so: tests/bench/perturb.c probes/core/slotprobe.h
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -fPIC -fvisibility=hidden -shared -MF $(@:.so=.d) -o $@ $< -ldl
+
+TEST_BUILDS += $(BENCH_OUT)/donate_loop.so
+
+$(BENCH_OUT)/donate_loop.so: tests/bench/donate_loop.c probes/core/slotprobe.h
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -fPIC -fvisibility=default -shared -MF $(@:.so=.d) -o $@ $< -ldl

@@ -20,7 +20,6 @@ import argparse
 import functools
 import importlib.util
 import json
-import os
 import pathlib
 import statistics
 import subprocess

@@ -29,6 +29,7 @@ CHECKS = {
     "batch_invariance": (["tests/gpu/batch_invariance.py"], 240),
     "race": (["tests/gpu/race/run.py"], 120),
     "costs": (["tests/bench/run.py", "--driver", "cuda"], 330),
+    "alternatives": (["tests/gpu/compare_alternatives.py"], 300),
     "storm": (["tests/bench/storm.py", "--driver", "cuda"], 200),
     "routes": (["tests/gpu/routes/run.py"], 240),
     "sanitizer": (["tests/gpu/sanitizer_run.py"], 120),  # only when asked for: it needs the CUDA toolkit
