@@ -226,14 +226,14 @@ class Adapter:
         """clear_slots of the pools: on the current stream, where it ran"""
         mine = self.taking(pool, indices)
         if mine is not None and not capturing():
-            self.each(self.api.CLEAR, "clear", mine, indices)
+            self.each(self.api.CLEAR, "clear", mine, indices, stream=self.streams.here(indices))
 
     @guarded
     def after_copy(self, _result, pool, src_indices=None, dst_indices=None, *_args, **_kwargs):
         """copy_from of the pools: on the current stream, where it ran"""
         mine = self.taking(pool, dst_indices)
         if mine is not None and not capturing():
-            self.each(self.api.COPY, "copy", mine, dst_indices, flat(src_indices))
+            self.each(self.api.COPY, "copy", mine, dst_indices, flat(src_indices), self.streams.here(dst_indices))
 
     def taking(self, thing, ids):
         """Known of an allocator or a pool, where there are slots to tell of."""

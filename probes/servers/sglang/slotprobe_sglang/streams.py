@@ -78,13 +78,13 @@ class Streams:
             self.held.keep(one, self.forward)
         return self.handle
 
+    def here(self, tensor):
+        """The handle of the stream that is current where a tensor lies. None: memory of the host."""
+        return self._raw(_torch(), tensor.device.index) if tensor.is_cuda else None
+
     def of_forward(self, tensor):
         """The handle for an event whose slot is not read: nothing is ordered, nothing is kept."""
-        if not tensor.is_cuda:
-            return None
-        if self.handle is not None:
-            return self.handle
-        return self._raw(_torch(), tensor.device.index)
+        return self.handle if self.handle is not None and tensor.is_cuda else self.here(tensor)
 
 
 class Held:
