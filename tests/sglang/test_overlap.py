@@ -2,6 +2,8 @@
 """The overlap schedule stays one: the adapter makes the forward stream wait for the scheduler's and never the other way round, brings nothing of
 the device to the host, and keeps memory until the forward stream has read it without asking the allocator to."""
 import enum
+import os
+import subprocess
 import sys
 import threading
 from types import SimpleNamespace as N
@@ -257,3 +259,44 @@ def test_where_passing_cannot_be_seen_the_allocator_is_told(torch, monkeypatch):
     forward(b, torch)
     b.streams.behind(slot)
     assert torch.told.count("record_stream") == 5
+
+
+def test_a_forward_stream_that_changes_while_something_captures(torch):
+    """What is kept for one stream does not pass with another."""
+    a = adapter.Adapter(Api())
+    forward(a, torch)
+    a.streams.behind(Slots(torch))
+    torch.capturing, torch.forward = True, torch.stream("another", 4)
+    forward(a, torch)
+    torch.capturing = False
+    a.streams.behind(Slots(torch))
+    assert torch.told.count("record_stream") == 1
+    forward(a, torch)
+    assert ("forward", "records") in torch.told and ("another", "records") not in torch.told
+
+
+ASK = """
+import ctypes, sys
+sys.path[:0] = sys.argv[2:]
+from fakes import Device
+from slotprobe_sglang import streams
+device, ask = Device(), streams.passed_in_driver()
+event, graph, stream, other = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p(device.stream()), ctypes.c_void_p(device.stream())
+device.check(device.cuda.cuEventCreate(ctypes.byref(event), 2))
+if sys.argv[1] == "bare":
+    ask = lambda event: device.cuda.cuEventQuery(ctypes.c_void_p(event)) == 0
+device.check(device.cuda.cuEventRecord(event, other))
+device.finish()
+device.check(device.cuda.cuStreamBeginCapture_v2(stream, 0))  # GLOBAL
+print(ask(event.value), device.cuda.cuStreamEndCapture(stream, ctypes.byref(graph)), ask(event.value))
+"""
+
+
+def test_asking_ends_no_capture(build, root):
+    """An event that has come is seen while another thread may be capturing; and what torch.cuda.Event.query does instead."""
+    def said(how):
+        done = subprocess.run([sys.executable, "-B", "-c", ASK, how, str(root / "probes/servers/sglang"), str(root / "tests/python")],
+                              env=os.environ | {"LD_LIBRARY_PATH": str(build / "cpudriver")}, capture_output=True, text=True, timeout=60, check=True)
+        return done.stdout.split()
+    assert said("relaxed") == ["True", "0", "True"]
+    assert said("bare")[:2] == ["False", "901"]
