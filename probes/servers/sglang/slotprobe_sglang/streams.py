@@ -54,8 +54,9 @@ class Streams:
 
     def expect(self, stream):
         """The stream that forwards will run on, if none has."""
-        if self.forward is None and stream is not None:
-            self.forward, self.handle, self.device = stream, stream.cuda_stream, stream.device_index
+        handle = getattr(stream, "cuda_stream", None)
+        if self.forward is None and handle is not None:
+            self.forward, self.handle, self.device = stream, handle, stream.device_index
 
     def behind(self, tensor, *more):
         """The handle of the stream to read the slots on whose ids these tensors hold, ordered behind what made them. None: memory of the
