@@ -50,7 +50,8 @@ enum reason_class { REASON_INVALID, REASON_BROKEN, REASON_UNPROVEN };
 	  "pause and resume both recordings at the same place, with the same adapters")                                \
 	X(internal_error, UNPROVEN, "slotprobe counted errors of its own",                                             \
 	  "this is a defect of slotprobe or a lack of memory: keep the run, and record again")                         \
-	X(rank_missing, UNPROVEN, "a rank is missing in one of the runs", "record every rank of both runs")            \
+	X(rank_missing, UNPROVEN, "a rank is missing in one of the runs",                                              \
+	  "record every rank of both runs; where one was started again, align by key")                                 \
 	X(records_dropped, UNPROVEN, "records were dropped",                                                           \
 	  "lower the load or the level, or free disk space, and record again")                                         \
 	X(log_truncated, UNPROVEN, "a log ends in the middle of a chunk, or is gone",                                  \

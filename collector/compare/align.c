@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "compare/align.h"
+#include "compare/lives.h"
 #include "read/counters.h"
 
 const struct model_process *align_process(const struct align_side *side, struct align_ref ref)
@@ -40,8 +41,9 @@ bool align_same_claim(const struct model_event *a, const struct model_event *b)
 
 /* ---- groups ---- */
 
-static uint32_t group_find(struct alignment *al, const char *rank, const char *pool)
+static uint32_t group_find(struct alignment *al, const struct model_process *p, const char *pool)
 {
+	const char *rank = p->rank;
 	uint64_t key = log_mix64(log_key_hash(rank, strlen(rank)) + log_key_hash(pool, strlen(pool)) * 3);
 	uint64_t at;
 
@@ -56,8 +58,9 @@ static uint32_t group_find(struct alignment *al, const char *rank, const char *p
 	if (!array_room(&al->group, &al->room_groups, al->n_groups, sizeof *al->group) ||
 	    !map_set(&al->group_index, key, at))
 		return ALIGN_NONE;
-	al->group[al->n_groups++] =
-		(struct align_group) { .rank = rank, .pool = pool, .steady = { true, true }, .same_layout = false };
+	al->group[al->n_groups++] = (struct align_group) {
+		.rank = rank, .pool = pool, .rank_length = p->rank_length, .steady = { true, true }
+	};
 	return (uint32_t)at;
 }
 
@@ -70,10 +73,12 @@ static bool add_groups_of(struct alignment *al, unsigned s, size_t process)
 	for (size_t i = 0; of && i < p->n_pools; i++) {
 		struct align_group *group;
 
-		of[i] = group_find(al, p->rank, p->pool[i].name);
+		of[i] = group_find(al, p, p->pool[i].name);
 		if (of[i] == ALIGN_NONE)
 			return false;
 		group = &al->group[of[i]];
+		group->says_rank |= p->n_axes > 0;
+		group->beside |= p->beside;
 		if (!group->layout[s])
 			group->layout[s] = &p->pool[i];
 		else if (!model_same_layout(group->layout[s], &p->pool[i]))
@@ -102,7 +107,7 @@ static bool build_groups(struct alignment *al)
 			group->same_layout = model_same_layout(group->layout[0], group->layout[1]) &&
 					     group->steady[0] && group->steady[1];
 	}
-	return true;
+	return lives_find(al);
 }
 
 /* ---- rows and occurrences ---- */
@@ -274,6 +279,7 @@ static bool add_event(struct alignment *al, unsigned s, struct align_ref at, str
 		} else {
 			side->donations += 1 + fold.donations;
 			al->group[al->row[row].group].donations[s] += 1 + fold.donations;
+			al->group[al->group[al->row[row].group].kin].of_kin[s] += 1 + fold.donations;
 			o = occurrence_add(al, s, row, at);
 			if (o == ALIGN_NONE)
 				return false;
@@ -404,15 +410,27 @@ static void pair_by_slot(struct alignment *al)
 	}
 }
 
-static uint64_t claim_key(const struct alignment *al, const struct align_side *side, const struct align_occurrence *o)
+/* Its life, or its rank with all its lives. */
+static uint32_t place_of(const struct alignment *al, const struct align_occurrence *o, bool any_life)
 {
-	const struct model_event *e = align_event(side, o->at);
+	uint32_t group = al->row[o->row].group;
 
-	return log_mix64(log_mix64(log_mix64(al->row[o->row].group + 1) + e->key) + (uint64_t)e->claimed_len);
+	return any_life ? al->group[group].kin : group;
+}
+
+/* What a donation that has no mate yet pairs under; 0: it has one, or no key. */
+static uint64_t claim_key(const struct alignment *al, unsigned s, const struct align_occurrence *o, bool any_life)
+{
+	const struct model_event *e = align_event(&al->side[s], o->at);
+
+	if (!e || !e->key || o->mate != ALIGN_NONE)
+		return 0;
+	return log_mix64(log_mix64(log_mix64(place_of(al, o, any_life) + 1ull) + e->key) + (uint64_t)e->claimed_len) |
+	       1;
 }
 
 /* The n-th donation of a key at a length pairs with the n-th of the same. */
-static bool pair_by_key(struct alignment *al)
+static bool pair_by_key(struct alignment *al, bool any_life)
 {
 	struct align_side *a = &al->side[0], *b = &al->side[1];
 	uint32_t *next = calloc(a->n_occurrences + 1, sizeof *next);
@@ -421,23 +439,19 @@ static bool pair_by_key(struct alignment *al)
 
 	/* Backwards, so that each chain begins with the earliest. */
 	for (uint32_t i = (uint32_t)a->n_occurrences; fine && i-- > 0;) {
-		const struct model_event *e = align_event(a, a->occurrence[i].at);
-		uint64_t key, head;
+		uint64_t key = claim_key(al, 0, &a->occurrence[i], any_life), head;
 
-		if (!e || !e->key)
+		if (!key)
 			continue;
-		key = claim_key(al, a, &a->occurrence[i]);
 		head = map_get(&waiting, key);
 		next[i] = head == MAP_NONE ? ALIGN_NONE : (uint32_t)head;
 		fine = map_set(&waiting, key, i);
 	}
 	for (uint32_t i = 0; fine && i < b->n_occurrences; i++) {
-		const struct model_event *e = align_event(b, b->occurrence[i].at);
-		uint64_t key, head;
+		uint64_t key = claim_key(al, 1, &b->occurrence[i], any_life), head;
 
-		if (!e || !e->key)
+		if (!key)
 			continue;
-		key = claim_key(al, b, &b->occurrence[i]);
 		head = map_get(&waiting, key);
 		if (head == MAP_NONE || head == ALIGN_NONE)
 			continue;
@@ -449,7 +463,7 @@ static bool pair_by_key(struct alignment *al)
 	return fine;
 }
 
-/* The n-th donation to a pool pairs with the n-th. */
+/* The n-th donation to a pool pairs with the n-th. Where one run has more lives, their donations follow on each other. */
 static bool pair_by_order(struct alignment *al)
 {
 	struct map nth = { NULL, 0, 0 };
@@ -459,7 +473,7 @@ static bool pair_by_order(struct alignment *al)
 	for (unsigned s = 0; s < 2; s++) {
 		for (uint32_t i = 0; fine && i < al->side[s].n_occurrences; i++) {
 			struct align_occurrence *o = &al->side[s].occurrence[i];
-			uint32_t group = al->row[o->row].group, n;
+			uint32_t group = place_of(al, o, lives_mix(al, al->row[o->row].group)), n;
 			uint64_t key, mate;
 
 			if (o->at.event == ALIGN_NONE)
@@ -508,11 +522,21 @@ static uint64_t name_within_pair(const struct alignment *al, unsigned s, uint32_
 }
 
 /* The same claim anywhere in the pool: a slot follows timing, and so does what it held before it was restored. */
-static uint64_t name_by_key(const struct alignment *al, unsigned s, uint32_t restore)
+static uint64_t name_by_claim(const struct alignment *al, unsigned s, uint32_t restore, bool any_life)
 {
 	if (!align_event(&al->side[s], al->side[s].restore[restore].at)->key)
 		return 0;
-	return claim_of(al, s, restore, 1ull << 32 | al->row[occurrence_of(al, s, restore)->row].group);
+	return claim_of(al, s, restore, 1ull << 32 | place_of(al, occurrence_of(al, s, restore), any_life));
+}
+
+static uint64_t name_by_key(const struct alignment *al, unsigned s, uint32_t restore)
+{
+	return name_by_claim(al, s, restore, false);
+}
+
+static uint64_t name_in_any_life(const struct alignment *al, unsigned s, uint32_t restore)
+{
+	return name_by_claim(al, s, restore, true);
 }
 
 /* After donations that are mates. */
@@ -528,7 +552,7 @@ static uint64_t name_before_first(const struct alignment *al, unsigned s, uint32
 {
 	const struct align_occurrence *o = occurrence_of(al, s, restore);
 
-	return o->at.event == ALIGN_NONE ? 1ull + al->row[o->row].group : 0;
+	return o->at.event == ALIGN_NONE ? 1ull + place_of(al, o, lives_mix(al, al->row[o->row].group)) : 0;
 }
 
 /* The n-th restore of a name pairs with the n-th of the same, of those that have no mate yet. */
@@ -568,7 +592,8 @@ static bool pair_restores_by(struct alignment *al, restore_name *name)
 static bool pair_restores(struct alignment *al)
 {
 	if (al->mode == ALIGN_KEY)
-		return pair_restores_by(al, name_within_pair) && pair_restores_by(al, name_by_key);
+		return pair_restores_by(al, name_within_pair) && pair_restores_by(al, name_by_key) &&
+		       (!al->several_lives || pair_restores_by(al, name_in_any_life));
 	if (!pair_restores_by(al, name_by_pair))
 		return false;
 	return al->mode != ALIGN_ORDER || pair_restores_by(al, name_before_first);
@@ -585,7 +610,7 @@ static void count_restores_alone(struct alignment *al)
 
 static void count_pairs(struct alignment *al)
 {
-	al->aligned = al->mismatched = al->alone[0] = al->alone[1] = al->by_key = 0;
+	al->aligned = al->mismatched = al->alone[0] = al->alone[1] = al->by_key = al->across_lives = 0;
 	al->without_key[0] = al->without_key[1] = 0;
 	count_restores_alone(al);
 	for (unsigned s = 0; s < 2; s++) {
@@ -606,6 +631,7 @@ static void count_pairs(struct alignment *al)
 			if (s)
 				continue;
 			mate = align_event(&al->side[1], al->side[1].occurrence[o->mate].at);
+			al->across_lives += al->row[o->row].group != al->row[al->side[1].occurrence[o->mate].row].group;
 			if (mate && align_same_claim(e, mate)) {
 				al->aligned += n;
 				al->by_key += keyed;
@@ -623,7 +649,7 @@ static bool pair_as(struct alignment *al, enum align_mode mode)
 	unpair(al);
 	al->mode = mode;
 	if (mode == ALIGN_KEY)
-		fine = pair_by_key(al);
+		fine = pair_by_key(al, false) && (!al->several_lives || pair_by_key(al, true));
 	else if (mode == ALIGN_ORDER)
 		fine = pair_by_order(al);
 	else

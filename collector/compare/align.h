@@ -47,10 +47,17 @@ struct align_row {
 	} side[2];
 };
 
-struct align_group { /* one pool of one rank, in both runs */
+struct align_group { /* one pool of one life of a rank, in both runs */
 	const char *rank, *pool;
+	uint32_t rank_length;   /* of the rank without its life */
+	uint32_t first_life;    /* group of the first life of that rank and pool; its own */
+	uint32_t kin;           /* the same, where its donations may have mates in another life */
+	uint32_t lives[2];      /* of the first life: how many there are */
+	bool in_turn;           /* of the first life: each was over when the next began */
+	bool says_rank, beside; /* its processes say a rank; one was there together with another of that rank */
 	const struct model_pool *layout[2]; /* NULL: absent on that side */
 	uint64_t donations[2];
+	uint64_t of_kin[2];          /* of its kin together, where it stands for them */
 	bool same_layout, steady[2]; /* steady: registered again only with the layout it had */
 };
 
@@ -80,6 +87,8 @@ struct alignment {
 	struct map group_index, row_index;
 	uint64_t aligned, mismatched, alone[2]; /* donations paired; paired with another claim; without a mate */
 	uint64_t restores_alone[2];             /* restores without a mate */
+	uint64_t across_lives;                  /* donations paired with one of another life */
+	bool several_lives;                     /* some rank has */
 	uint64_t by_key;                        /* pairs that a key proves; lengths alone prove the others */
 	uint64_t without_key[2];                /* donations that can have no mate by key */
 };

@@ -176,7 +176,8 @@ static bool ask(struct explainer *x, struct target *t)
 			identity[i] = pool_of(x, t, 0)->plane[row->plane[i]].identity;
 			hash[i] = plane_of(x, t, s, row->plane[i])->hash;
 		}
-		t->question[s] = find_ask(&x->find, group_of(x, t), row->n_planes, identity, hash);
+		t->question[s] =
+			find_ask(&x->find, x->diff->al.group[group_of(x, t)].kin, row->n_planes, identity, hash);
 		fine = t->question[s] != ALIGN_NONE;
 	}
 	free(identity);
@@ -220,6 +221,12 @@ struct suspicion {
 	uint32_t found;                  /* explanations added */
 };
 
+/* Slots of another process are other memory, whatever their numbers. */
+static bool in_process_of(const struct suspicion *c, const struct sighting *s)
+{
+	return s->at.process == c->row->shown[s->side].process;
+}
+
 static bool is_claim(const struct sighting *s)
 {
 	return s->print->role == LOG_ROLE_SUBJECT && (s->e->kind == LOG_EV_DONATE || s->e->kind == LOG_EV_RESTORE);
@@ -244,8 +251,8 @@ static bool is_own_past(const struct suspicion *c, const struct sighting *s)
 {
 	const struct model_event *e = c->e[c->wrong];
 
-	return s->side == c->wrong && s->at.process == c->row->shown[c->wrong].process && s->print->slot == e->slot &&
-	       s->e->pool == e->pool && s->e->id < e->id && !is_same_claim(c, s);
+	return s->side == c->wrong && in_process_of(c, s) && s->print->slot == e->slot && s->e->pool == e->pool &&
+	       s->e->id < e->id && !is_same_claim(c, s);
 }
 
 static void explain(struct suspicion *c, enum explain_kind kind, const struct sighting *s, bool since_alloc)
@@ -356,24 +363,27 @@ static void explain_stale(struct suspicion *c)
 		c->stale = best.e;
 }
 
-static uint64_t distance(uint64_t a, uint64_t b)
+/* From the moment at hand on that side; in another process nobody knows. */
+static uint64_t distance(const struct suspicion *c, const struct sighting *s)
 {
-	return a > b ? a - b : b - a;
+	uint64_t a = s->e->id, b = c->e[s->side]->id;
+
+	return !in_process_of(c, s) ? UINT64_MAX : a > b ? a - b : b - a;
 }
 
 /* What the other run claims for another slot, nearest to the moment at hand. */
 static bool holds_anothers(struct suspicion *c, struct sighting *best)
 {
 	const struct find_question *q = answers(c, c->wrong);
-	uint64_t id = c->e[c->right]->id;
 	struct sighting s;
 
 	best->e = NULL;
 	for (size_t i = 0; i < q->n_matches; i++) {
 		if (!sighting_of(c->x, &q->match[i], &s) || s.side != c->right || !is_claim(&s) ||
-		    s.print->slot == c->e[c->right]->slot || is_same_claim(c, &s) || is_stale_claim(c, &s))
+		    (in_process_of(c, &s) && s.print->slot == c->e[c->right]->slot) || is_same_claim(c, &s) ||
+		    is_stale_claim(c, &s))
 			continue;
-		if (!best->e || distance(s.e->id, id) < distance(best->e->id, id))
+		if (!best->e || distance(c, &s) < distance(c, best))
 			*best = s;
 	}
 	return best->e != NULL;
@@ -385,7 +395,8 @@ static bool belongs_there(const struct suspicion *c, const struct find_question 
 	struct sighting s;
 
 	for (size_t i = 0; i < q->n_matches; i++) {
-		if (sighting_of(c->x, &q->match[i], &s) && s.side == c->right && s.print->slot == slot)
+		if (sighting_of(c->x, &q->match[i], &s) && s.side == c->right && in_process_of(c, &s) &&
+		    s.print->slot == slot)
 			return true;
 	}
 	return false;
@@ -400,13 +411,13 @@ static bool right_bytes_elsewhere(struct suspicion *c, struct sighting *best)
 
 	best->e = NULL;
 	for (size_t i = 0; i < q->n_matches; i++) {
-		if (!sighting_of(c->x, &q->match[i], &s) || s.side != c->wrong || s.print->slot == e->slot ||
-		    is_same_claim(c, &s))
+		if (!sighting_of(c->x, &q->match[i], &s) || s.side != c->wrong || !in_process_of(c, &s) ||
+		    s.print->slot == e->slot || is_same_claim(c, &s))
 			continue;
 		/* By key the slots of the two runs have nothing to do with each other: what lies there rightly is not known. */
 		if (c->x->diff->al.mode == ALIGN_KEY && !is_claim(&s) && s.print->role != LOG_ROLE_WATCHED)
 			continue;
-		if (best->e && distance(s.e->id, e->id) >= distance(best->e->id, e->id))
+		if (best->e && distance(c, &s) >= distance(c, best))
 			continue;
 		if (!belongs_there(c, q, s.print->slot))
 			*best = s;

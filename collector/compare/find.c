@@ -68,8 +68,9 @@ struct scan {
 	uint32_t side, process;
 	const struct model_process *p;
 	const uint32_t *group_of_pool;
-	uint32_t *print_of;  /* log number -> index */
-	struct map plane_of; /* (pool, identity) -> index of the plane */
+	const struct align_group *group; /* all of them */
+	uint32_t *print_of;              /* log number -> index */
+	struct map plane_of;             /* (pool, identity) -> index of the plane */
 	struct assembly open[OPEN_MAX];
 	unsigned n_open;
 	uint64_t *whole; /* room for the hashes of a fingerprint in one part */
@@ -97,7 +98,7 @@ static void see_whole(struct scan *scan, uint32_t number, const uint64_t *hash)
 	if (!print->complete || print->pool == MODEL_NONE)
 		return;
 	pool = &scan->p->pool[print->pool];
-	group = scan->group_of_pool[print->pool];
+	group = scan->group[scan->group_of_pool[print->pool]].kin;
 	for (uint32_t i = 0; i < pool->n_planes; i++) {
 		uint64_t at = map_get(&scan->find->by_plane, plane_key(group, pool->plane[i].identity, hash[i]));
 
@@ -205,6 +206,7 @@ static int scan_process(struct find *find, uint32_t side, uint32_t process, stru
 
 	scan.p = &find->al->side[side].model->process[process];
 	scan.group_of_pool = find->al->side[side].group_of_pool[process];
+	scan.group = find->al->group;
 	if (!scan.p->n_prints)
 		return 0;
 	if (prepare(&scan))

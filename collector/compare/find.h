@@ -15,7 +15,7 @@ struct find_match {
 };
 
 struct find_question {
-	uint32_t group, n_planes;
+	uint32_t group, n_planes; /* group: that stands for its kin */
 	uint64_t *identity, *hash;
 	uint32_t next;            /* with the same first plane */
 	struct find_match *match; /* in the order of side, process, log */

@@ -8,6 +8,7 @@
 
 #include "compare/coverage.h"
 #include "compare/judge.h"
+#include "compare/lives.h"
 #include "print/print.h"
 
 const char *arm_near_miss(const char *arm)
@@ -126,10 +127,28 @@ static void judge_layouts(struct diff *diff)
 	}
 }
 
+/* One run had a rank more often than the other: what that life donated has no like, unless its donations pair with another's. */
+static void judge_lone_life(struct diff *diff, uint32_t index, unsigned absent)
+{
+	const struct align_group *g = &diff->al.group[index];
+	const char *why =
+		g->kin != index ? "each life hands its slots out anew, and --align key pairs across lives"
+		: g->beside && !g->says_rank
+			? "processes that say no rank and ran side by side may hold different parts of a model"
+			: "their layouts are not the same";
+
+	if (g->kin != index && lives_mix(&diff->al, index))
+		return;
+	reasons_add(&diff->reasons, REASON_rank_missing,
+		    "%s/%s is not in run %c, where that rank had %s against %u: %s", g->rank, g->pool, "AB"[absent],
+		    amount_of(lives_count(&diff->al, index, absent), "life", "lives"),
+		    lives_count(&diff->al, index, !absent), why);
+}
+
 /* A pool without its like is a missing rank when the whole rank is not there. */
 static void judge_ranks(struct diff *diff)
 {
-	for (size_t i = 0; i < diff->al.n_groups; i++) {
+	for (uint32_t i = 0; i < diff->al.n_groups; i++) {
 		const struct align_group *group = &diff->al.group[i];
 		unsigned absent = group->layout[0] ? 1 : 0;
 		bool rank_there = false, any_there = false;
@@ -144,7 +163,9 @@ static void judge_ranks(struct diff *diff)
 		}
 		if (!any_there)
 			continue; /* the run has no pool at all: it says probe_never_fired or never_loaded */
-		if (!rank_there)
+		if (lives_count(&diff->al, i, absent))
+			judge_lone_life(diff, i, absent);
+		else if (!rank_there)
 			reasons_add(&diff->reasons, REASON_rank_missing, "%s is not in run %c", group->rank,
 				    "AB"[absent]);
 		else
@@ -315,6 +336,8 @@ static void judge_silent_pools(struct diff *diff)
 		if (diff->row[i].allowed || r->group == said || !g->layout[0] || !g->layout[1])
 			continue;
 		if (g->donations[silent] || !r->side[!silent].donations || !diff->al.side[silent].donations)
+			continue;
+		if (lives_mix(&diff->al, r->group) && diff->al.group[g->kin].of_kin[silent])
 			continue;
 		said = r->group;
 		reasons_add(&diff->reasons, REASON_probe_never_fired,

@@ -184,6 +184,22 @@ static json_t *not_recorded_json(const struct diff *diff)
 	return runs;
 }
 
+/* Ranks that had several lives in a run: how often their pools were there. */
+static json_t *lives_json(const struct alignment *al)
+{
+	json_t *lives = json_array();
+
+	for (uint32_t i = 0; i < al->n_groups; i++) {
+		const struct align_group *g = &al->group[i];
+
+		if (g->first_life == i && (g->lives[0] > 1 || g->lives[1] > 1))
+			json_array_append_new(lives, json_pack("{s:o, s:o, s:[i, i]}", "rank", json_text(g->rank),
+							       "pool", json_text(g->pool), "lives", (int)g->lives[0],
+							       (int)g->lives[1]));
+	}
+	return lives;
+}
+
 /* Which donations lined up, what proves it, why the rest did not, and which way would line up more. */
 static json_t *alignment_json(const struct alignment *al)
 {
@@ -197,15 +213,15 @@ static json_t *alignment_json(const struct alignment *al)
 							       json_count(al->count[mode].aligned), "unaligned",
 							       json_count(al->count[mode].unaligned)));
 	}
-	return json_pack("{s:s, s:o, s:o, s:{s:o, s:o}, s:{s:o, s:[o, o], s:[o, o], s:[o, o]}, s:o, s:o}", "mode",
-			 align_mode_name(al->mode), "aligned", json_count(al->aligned), "unaligned",
+	return json_pack("{s:s, s:o, s:o, s:{s:o, s:o}, s:{s:o, s:[o, o], s:[o, o], s:[o, o]}, s:o, s:o, s:o, s:o}",
+			 "mode", align_mode_name(al->mode), "aligned", json_count(al->aligned), "unaligned",
 			 json_count(al->count[al->mode].unaligned), "proof", "key_and_length", json_count(al->by_key),
 			 "length", json_count(al->aligned - al->by_key), "rest", "other_claim",
 			 json_count(al->mismatched), "alone", json_count(al->alone[0]), json_count(al->alone[1]),
 			 "without_key", json_count(al->without_key[0]), json_count(al->without_key[1]),
 			 "restores_alone", json_count(al->restores_alone[0]), json_count(al->restores_alone[1]),
-			 "tried", tried, "proposal",
-			 proposal == ALIGN_AUTO ? json_null() : json_string(align_mode_name(proposal)));
+			 "across_lives", json_count(al->across_lives), "lives", lives_json(al), "tried", tried,
+			 "proposal", proposal == ALIGN_AUTO ? json_null() : json_string(align_mode_name(proposal)));
 }
 
 json_t *diff_json(const struct diff *diff)

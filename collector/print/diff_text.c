@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "compare/coverage.h"
+#include "compare/lives.h"
 #include "print/compare.h"
 #include "verbs.h"
 
@@ -150,6 +151,29 @@ static void print_rest(FILE *f, const struct alignment *al)
 	}
 }
 
+#define LIVES_SHOWN 4
+
+/* Ranks that were started more often in one run than in the other. */
+static void print_lives(FILE *f, const struct alignment *al)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < al->n_groups; i++) {
+		const struct align_group *g = &al->group[i];
+
+		if (g->first_life != i || g->lives[0] == g->lives[1] || !g->lives[0] || !g->lives[1])
+			continue;
+		if (n++ < LIVES_SHOWN)
+			fprintf(f, "    %s/%s: %s in run A, %s in run B\n", safe(g->rank), safe(g->pool),
+				amount_of(g->lives[0], "life", "lives"), amount_of(g->lives[1], "life", "lives"));
+	}
+	if (n > LIVES_SHOWN)
+		fprintf(f, "    and %u more pools whose lives are not as many\n", n - LIVES_SHOWN);
+	if (al->across_lives)
+		fprintf(f, "    %" PRIu64 " donations line up with one of another life of their rank\n",
+			al->across_lives);
+}
+
 static void print_alignment(FILE *f, const struct alignment *al)
 {
 	enum align_mode proposal = align_proposal(al);
@@ -160,6 +184,7 @@ static void print_alignment(FILE *f, const struct alignment *al)
 	fputc('\n', f);
 	if (al->aligned && !al->by_key)
 		fprintf(f, "    no donation has a key: lengths alone say which is which\n");
+	print_lives(f, al);
 	if (proposal != ALIGN_AUTO)
 		fprintf(f, "    --align %s would line up %" PRIu64 "\n", align_mode_name(proposal),
 			al->count[proposal].aligned);

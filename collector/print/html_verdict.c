@@ -34,6 +34,8 @@ static void diff_line(FILE *f, const struct diff *diff)
 		". Aligned by %s: %" PRIu64 " donations line up, %" PRIu64 " do not.",
 		diff->measured, diff->al.side[0].donations, diff->al.side[1].donations, align_mode_name(diff->al.mode),
 		diff->al.aligned, diff->al.mismatched + diff->al.alone[0] + diff->al.alone[1]);
+	if (diff->al.across_lives)
+		fprintf(f, " %" PRIu64 " of them with one of another life of their rank.", diff->al.across_lives);
 }
 
 static void one_run_line(FILE *f, const struct html_page *page)

@@ -186,6 +186,25 @@ static void name_rank(struct model_process *p)
 	}
 }
 
+/* The last that was heard of a process that has a pool. */
+static uint64_t last_heard(struct model_process *p)
+{
+	uint64_t last = p->last_ns;
+
+	if (last)
+		return last;
+	last = p->pool[p->n_pools - 1].t_ns;
+	for (size_t i = 0; i < p->n_events; i++)
+		last = p->event[i].t_ns > last ? p->event[i].t_ns : last;
+	return p->last_ns = last;
+}
+
+/* Whether q, which was started first, was heard of no more when p got its first pool. Clocks of two hosts do not compare. */
+static bool came_after(const struct model_process *p, struct model_process *q)
+{
+	return strcmp(p->from->host, q->from->host) == 0 && p->pool[0].t_ns > last_heard(q);
+}
+
 /* Processes that say the same rank (a server that was started again, or one that reports none) pair in the order of
  * their start. */
 static void number_equal_ranks(struct model *model)
@@ -193,16 +212,20 @@ static void number_equal_ranks(struct model *model)
 	for (size_t i = 0; i < model->n_processes; i++) {
 		struct model_process *p = &model->process[i];
 		unsigned same = 1;
-		size_t n;
 
-		for (size_t k = 0; k < i; k++) {
-			const struct model_process *q = &model->process[k];
-			size_t length = strcspn(q->rank, "#");
-			same += q->n_pools && length == strlen(p->rank) && memcmp(q->rank, p->rank, length) == 0;
+		p->rank_length = (uint32_t)strlen(p->rank);
+		for (size_t k = 0; p->n_pools && k < i; k++) {
+			struct model_process *q = &model->process[k];
+
+			if (!q->n_pools || q->rank_length != p->rank_length ||
+			    memcmp(q->rank, p->rank, p->rank_length) != 0)
+				continue;
+			same++;
+			if (!came_after(p, q))
+				p->beside = q->beside = true;
 		}
-		n = strlen(p->rank);
-		if (p->n_pools && same > 1)
-			snprintf(p->rank + n, sizeof p->rank - n, "#%u", same);
+		if (same > 1)
+			snprintf(p->rank + p->rank_length, sizeof p->rank - p->rank_length, "#%u", same);
 	}
 }
 

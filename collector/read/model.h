@@ -128,7 +128,10 @@ struct model_axis {
 
 struct model_process {
 	const struct run_process *from;
-	char rank[96]; /* "tp0.pp0.dp0", with "#2" for the second process of one rank */
+	char rank[96];        /* "tp0.pp0.dp0", with "#2" for the second process of one rank: its second life */
+	uint32_t rank_length; /* of the rank without its life */
+	bool beside;          /* another process of that rank was there at the same time, as far as can be told */
+	uint64_t last_ns;     /* of the last event; 0: nobody asked yet */
 	struct model_axis axis[MODEL_AXES_MAX];
 	uint32_t n_axes;
 

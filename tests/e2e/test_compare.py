@@ -104,7 +104,7 @@ def test_equal(tool):
     assert said["reasons"] == []
     assert said["alignment"] == {"mode": "slot", "aligned": REQUESTS, "unaligned": 0, "proof": {"key_and_length": REQUESTS, "length": 0},
                                  "rest": {"other_claim": 0, "alone": [0, 0], "without_key": [0, 0], "restores_alone": [0, 0]},
-                                 "tried": [{"mode": "slot", "aligned": REQUESTS, "unaligned": 0}], "proposal": None}
+                                 "across_lives": 0, "lives": [], "tried": [{"mode": "slot", "aligned": REQUESTS, "unaligned": 0}], "proposal": None}
     assert said["summary"] == {"slots": SLOTS, "equal": SLOTS, "differs": 0, "not_proven": 0}
     assert said["first_divergence"] is None
     a, b = said["runs"]

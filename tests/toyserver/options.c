@@ -41,6 +41,8 @@ static const struct option table[] = {
 	{ "resolve", CHOICE, AT(by_proc_address), CHOICES(resolve_names), .help = "how driver entries are found" },
 	{ "seed", NUMBER, AT(seed), 0, INT32_MAX, .help = "of the workload" },
 	{ "requests", NUMBER, AT(requests), 1, 10000000, .help = "requests to serve" },
+	{ "first", NUMBER, AT(first), 0, 10000000,
+	  .help = "request to begin with: an earlier life served those before" },
 	{ "concurrency", NUMBER, AT(concurrency), 1, TOY_MAX_BATCH, .help = "requests at a time" },
 	{ "slots", NUMBER, AT(slots), 4, 100000, .help = "state slots, not counting the reserved slot 0" },
 	{ "layers", NUMBER, AT(layers), 1, 256, .help = "layers of the model" },
@@ -139,6 +141,9 @@ static void check_together(const struct toy_options *o)
 		toy_die("--no-shadow: --perturb-slot needs it");
 	if (o->perturb_slot > o->slots)
 		toy_die("--perturb-slot %lld: there are %lld", (long long)o->perturb_slot, (long long)o->slots);
+	if (o->first >= o->requests || (o->first && o->follow_ups))
+		toy_die("--first %lld: there are %lld requests, and none may follow up", (long long)o->first,
+			(long long)o->requests);
 	if (o->waves && (o->requests % o->concurrency || o->follow_ups))
 		toy_die("--waves: needs full waves and no --follow-ups");
 	if (o->journal && !o->shadow)

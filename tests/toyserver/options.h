@@ -18,7 +18,7 @@ extern const char *const toy_stream_names[TOY_STREAM_KINDS];
 
 struct toy_options {
 	int64_t arm, stream;
-	int64_t seed, requests, concurrency, slots, layers;
+	int64_t seed, requests, first, concurrency, slots, layers;
 	int64_t track_interval, chunk;
 	int64_t follow_ups; /* so many of the requests continue an earlier one's answer */
 	int64_t perturb_slot, perturb_occurrence;

@@ -61,6 +61,7 @@ void toy_server_open(struct toy_server *s, const struct toy_options *o)
 	toy_model_capture(&s->model);
 	s->requests = toy_workload_make(o);
 	s->n_requests = (int)o->requests;
+	s->next = (int)o->first;
 }
 
 void toy_server_close(struct toy_server *s)
