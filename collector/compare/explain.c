@@ -11,6 +11,8 @@
 
 #include "compare/diff.h"
 #include "compare/find.h"
+#include "compare/history.h"
+#include "compare/sight.h"
 
 #define BATCH_BYTES (256u << 20)
 #define DTYPE_RAW   8 /* SLOTPROBE_RAW: bytes without a value, whose abs-max says nothing */
@@ -22,14 +24,21 @@ struct target {
 	bool zero[2];
 };
 
+struct across { /* index of run A's plane -> index of run B's, of these two pools */
+	uint32_t *plane;
+	const struct model_pool *of[2];
+};
+
 struct explainer {
 	struct diff *diff;
 	struct target *target;
 	uint32_t n_targets;
-	uint32_t **across; /* [group]: index of run A's plane -> index of run B's; NULL: not made yet */
+	struct across *across; /* [group] */
 	struct find find;
+	struct sights sights;
 	struct map wanted[2]; /* (process, log number) -> target */
 	struct map paired[2]; /* (process, event) of the donations that have a mate */
+	struct history history;
 };
 
 static uint32_t group_of(const struct explainer *x, const struct target *t)
@@ -106,8 +115,13 @@ static bool map_planes(struct explainer *x, const struct target *t)
 {
 	const struct model_pool *a = pool_of(x, t, 0), *b = pool_of(x, t, 1);
 	struct map index = { NULL, 0, 0 };
-	uint32_t *across = calloc(t->n_planes, sizeof *across);
-	bool fine = across != NULL;
+	uint32_t *across;
+	bool fine;
+
+	if (x->across[group_of(x, t)].of[0] == a && x->across[group_of(x, t)].of[1] == b)
+		return true;
+	across = calloc(t->n_planes, sizeof *across);
+	fine = across != NULL;
 
 	for (uint32_t i = 0; fine && i < t->n_planes; i++)
 		fine = map_set(&index, b->plane[i].identity, i);
@@ -117,14 +131,14 @@ static bool map_planes(struct explainer *x, const struct target *t)
 		across[i] = (uint32_t)at;
 	}
 	map_free(&index);
-	free(x->across[group_of(x, t)]);
-	x->across[group_of(x, t)] = across;
+	free(x->across[group_of(x, t)].plane);
+	x->across[group_of(x, t)] = (struct across) { across, { a, b } };
 	return fine;
 }
 
 static const struct log_plane_print *plane_of(const struct explainer *x, const struct target *t, unsigned s, uint32_t i)
 {
-	return &t->plane[s][s ? x->across[group_of(x, t)][i] : i];
+	return &t->plane[s][s ? x->across[group_of(x, t)].plane[i] : i];
 }
 
 static bool is_zero(const struct explainer *x, const struct target *t, unsigned s)
@@ -187,29 +201,6 @@ static bool ask(struct explainer *x, struct target *t)
 
 /* ---- what the answers mean ---- */
 
-/* One match, unfolded. */
-struct sighting {
-	unsigned side;
-	struct align_ref at;
-	const struct model_process *p;
-	const struct model_print *print;
-	const struct model_event *e;
-};
-
-static bool sighting_of(const struct explainer *x, const struct find_match *m, struct sighting *s)
-{
-	const struct align_side *side = &x->diff->al.side[m->side];
-
-	s->side = m->side;
-	s->p = &side->model->process[m->process];
-	s->print = &s->p->print[m->print];
-	s->e = model_event(s->p, s->print->event);
-	if (!s->e)
-		return false;
-	s->at = (struct align_ref) { m->process, (uint32_t)(s->e - s->p->event) };
-	return true;
-}
-
 /* The case at hand: this row, with one side thought wrong. */
 struct suspicion {
 	struct explainer *x;
@@ -221,15 +212,22 @@ struct suspicion {
 	uint32_t found;                  /* explanations added */
 };
 
+static bool sighting_at(const struct suspicion *c, unsigned asked, uint32_t match, struct sighting *s)
+{
+	return sight_of(&c->x->sights, c->t->question[asked], match, s);
+}
+
+/* Where else the bytes of the side that is asked about lie. */
+static struct sight_list list_of(struct suspicion *c, unsigned asked, enum sight_kind kind, uint64_t a, uint64_t b,
+				 uint64_t cc, uint64_t d)
+{
+	return sight_list(&c->x->sights, c->t->question[asked], kind, a, b, cc, d);
+}
+
 /* Slots of another process are other memory, whatever their numbers. */
 static bool in_process_of(const struct suspicion *c, const struct sighting *s)
 {
 	return s->at.process == c->row->shown[s->side].process;
-}
-
-static bool is_claim(const struct sighting *s)
-{
-	return s->print->role == LOG_ROLE_SUBJECT && (s->e->kind == LOG_EV_DONATE || s->e->kind == LOG_EV_RESTORE);
 }
 
 /* The same content, rightly: a claim of the same key at the same length. */
@@ -237,7 +235,7 @@ static bool is_same_claim(const struct suspicion *c, const struct sighting *s)
 {
 	const struct model_event *e = c->e[c->wrong];
 
-	return is_claim(s) && e->key && s->e->key == e->key && s->e->claimed_len == e->claimed_len;
+	return sight_is_claim(s) && e->key && s->e->key == e->key && s->e->claimed_len == e->claimed_len;
 }
 
 /* The previous owner's claim, wherever else it was seen: stale says it already. */
@@ -287,16 +285,12 @@ static void explain_non_finite(struct suspicion *c)
 	}
 	if (!wrong || right)
 		return;
-	for (uint32_t i = 0; i <= at.event; i++) {
-		const struct model_event *e = &s.p->event[i];
-		const struct model_print *print = model_subject(s.p, e);
-
-		if (e->slot != c->e[c->wrong]->slot || e->pool != c->e[c->wrong]->pool || !print ||
-		    !(print->nan || print->inf))
+	for (s.at.event = history_first(&c->x->history, c->wrong, at); s.at.event <= at.event;
+	     s.at.event = history_next(&c->x->history, c->wrong, s.at)) {
+		s.e = &s.p->event[s.at.event];
+		s.print = model_subject(s.p, s.e);
+		if (!s.print || !(s.print->nan || s.print->inf))
 			continue;
-		s.at.event = i;
-		s.e = e;
-		s.print = print;
 		explain(c, EXPLAIN_NON_FINITE, &s, false);
 		return;
 	}
@@ -316,27 +310,21 @@ static void explain_zero(struct suspicion *c)
 	explain(c, EXPLAIN_ZERO, &s, false);
 }
 
-static const struct find_question *answers(const struct suspicion *c, unsigned s)
-{
-	static const struct find_question none;
-	uint32_t question = c->t->question[s];
-
-	return question == ALIGN_NONE ? &none : &c->x->find.question[question];
-}
-
 /* What best proves staleness: a donation, then a restore, then the allocation. */
 static int proof(const struct sighting *s)
 {
-	return is_claim(s) ? 1 + (s->e->kind == LOG_EV_DONATE) : 0;
+	return sight_is_claim(s) ? 1 + (s->e->kind == LOG_EV_DONATE) : 0;
 }
 
 /* Whether the slot was allocated anew after the allocation `a`: what it held then proves nothing of this owner. */
 static bool allocated_again(const struct suspicion *c, const struct sighting *a)
 {
-	for (uint32_t i = a->at.event + 1; i < c->row->shown[c->wrong].event; i++) {
-		const struct model_event *e = &a->p->event[i];
+	struct align_ref at = c->row->shown[c->wrong];
+	uint32_t last = at.event;
 
-		if (e->kind == LOG_EV_ALLOC && e->pool == a->e->pool && e->slot == a->print->slot)
+	for (at.event = history_first(&c->x->history, c->wrong, at); at.event < last;
+	     at.event = history_next(&c->x->history, c->wrong, at)) {
+		if (at.event > a->at.event && a->p->event[at.event].kind == LOG_EV_ALLOC)
 			return true;
 	}
 	return false;
@@ -345,11 +333,13 @@ static bool allocated_again(const struct suspicion *c, const struct sighting *a)
 /* The latest earlier holder of the slot that had the same bytes. */
 static void explain_stale(struct suspicion *c)
 {
-	const struct find_question *q = answers(c, c->wrong);
+	const struct model_event *e = c->e[c->wrong];
+	struct sight_list own = list_of(c, c->wrong, SIGHT_OF_SLOT, c->wrong, c->row->shown[c->wrong].process, e->pool,
+					(uint64_t)e->slot);
 	struct sighting s, best = { .e = NULL }, alloc = { .e = NULL };
 
-	for (size_t i = 0; i < q->n_matches; i++) {
-		if (!sighting_of(c->x, &q->match[i], &s) || !is_own_past(c, &s))
+	for (uint32_t i = 0; i < own.n; i++) {
+		if (!sighting_at(c, c->wrong, own.match[i], &s) || !is_own_past(c, &s))
 			continue;
 		if (s.e->kind == LOG_EV_ALLOC && (!alloc.e || s.e->id > alloc.e->id))
 			alloc = s;
@@ -359,70 +349,93 @@ static void explain_stale(struct suspicion *c)
 	if (!best.e)
 		return;
 	explain(c, EXPLAIN_STALE, &best, alloc.e && !allocated_again(c, &alloc));
-	if (is_claim(&best))
+	if (sight_is_claim(&best))
 		c->stale = best.e;
 }
 
-/* From the moment at hand on that side; in another process nobody knows. */
+/* From the moment at hand on that side. */
 static uint64_t distance(const struct suspicion *c, const struct sighting *s)
 {
 	uint64_t a = s->e->id, b = c->e[s->side]->id;
 
-	return !in_process_of(c, s) ? UINT64_MAX : a > b ? a - b : b - a;
+	return a > b ? a - b : b - a;
 }
 
-/* What the other run claims for another slot, nearest to the moment at hand. */
-static bool holds_anothers(struct suspicion *c, struct sighting *best)
+/* What a sighting may be: what is sought, not that, or neither that nor any other of the same claim. */
+enum fitness { FITS, FITS_NOT, CLAIM_FITS_NOT };
+typedef enum fitness fits(const struct suspicion *c, const struct sighting *s);
+
+/* The nearest to the moment at hand in a list of one process by moment; of two as near the one that was found first. */
+static bool nearest(struct suspicion *c, unsigned asked, struct sight_list list, uint64_t id, fits *fit,
+		    struct sighting *best)
 {
-	const struct find_question *q = answers(c, c->wrong);
-	struct sighting s;
+	uint32_t from = sight_from(&c->x->sights, c->t->question[asked], &list, id);
+	struct sighting s, before = { .e = NULL };
+	enum fitness found = FITS_NOT;
 
 	best->e = NULL;
-	for (size_t i = 0; i < q->n_matches; i++) {
-		if (!sighting_of(c->x, &q->match[i], &s) || s.side != c->right || !is_claim(&s) ||
-		    (in_process_of(c, &s) && s.print->slot == c->e[c->right]->slot) || is_same_claim(c, &s) ||
-		    is_stale_claim(c, &s))
-			continue;
-		if (!best->e || distance(c, &s) < distance(c, best))
+	for (uint32_t i = from; i < list.n && !best->e; i = found == CLAIM_FITS_NOT ? list.next[i] : i + 1) {
+		found = sighting_at(c, asked, list.match[i], &s) ? fit(c, &s) : FITS_NOT;
+		if (found == FITS)
 			*best = s;
 	}
+	for (uint32_t i = from ? from - 1 : SIGHT_END; i != SIGHT_END; i = found == CLAIM_FITS_NOT ? list.previous[i]
+									   : i                     ? i - 1
+												   : SIGHT_END) {
+		found = sighting_at(c, asked, list.match[i], &s) ? fit(c, &s) : FITS_NOT;
+		/* An event may have been sighted more than once. */
+		if (before.e && s.e != before.e)
+			break;
+		if (found == FITS)
+			before = s;
+	}
+	if (before.e && (!best->e || distance(c, &before) < distance(c, best) ||
+			 (distance(c, &before) == distance(c, best) && before.order < best->order)))
+		*best = before;
 	return best->e != NULL;
 }
 
-/* Bytes that lie in that slot in the right run too belong there. */
-static bool belongs_there(const struct suspicion *c, const struct find_question *q, int64_t slot)
+static enum fitness is_anothers(const struct suspicion *c, const struct sighting *s)
 {
-	struct sighting s;
+	if (is_same_claim(c, s) || is_stale_claim(c, s))
+		return CLAIM_FITS_NOT;
+	return in_process_of(c, s) && s->print->slot == c->e[c->right]->slot ? FITS_NOT : FITS;
+}
 
-	for (size_t i = 0; i < q->n_matches; i++) {
-		if (sighting_of(c->x, &q->match[i], &s) && s.side == c->right && in_process_of(c, &s) &&
-		    s.print->slot == slot)
+/* What the other run claims for another slot, nearest to the moment at hand; of another life any. */
+static bool holds_anothers(struct suspicion *c, struct sighting *best)
+{
+	struct sight_list list =
+		list_of(c, c->wrong, SIGHT_CLAIMS_NEAR, c->right, c->row->shown[c->right].process, 0, 0);
+	enum fitness found = FITS_NOT;
+
+	if (nearest(c, c->wrong, list, c->e[c->right]->id, is_anothers, best))
+		return true;
+	if (!c->x->diff->al.several_lives)
+		return false;
+	list = list_of(c, c->wrong, SIGHT_CLAIMS, c->right, 0, 0, 0);
+	for (uint32_t i = 0; i < list.n; i = found == CLAIM_FITS_NOT ? list.next[i] : i + 1) {
+		found = sighting_at(c, c->wrong, list.match[i], best) ? is_anothers(c, best) : FITS_NOT;
+		if (found == FITS)
 			return true;
 	}
 	return false;
 }
 
+static enum fitness is_elsewhere(const struct suspicion *c, const struct sighting *s)
+{
+	if (is_same_claim(c, s))
+		return CLAIM_FITS_NOT;
+	return s->print->slot == c->e[c->wrong]->slot ? FITS_NOT : FITS;
+}
+
 /* The right bytes, in another slot of the wrong run: best where the watched slots show them at this very event. */
 static bool right_bytes_elsewhere(struct suspicion *c, struct sighting *best)
 {
-	const struct find_question *q = answers(c, c->right);
-	const struct model_event *e = c->e[c->wrong];
-	struct sighting s;
+	struct sight_list list = list_of(c, c->right, SIGHT_ELSEWHERE, c->wrong, c->row->shown[c->wrong].process,
+					 c->row->shown[c->right].process, 0);
 
-	best->e = NULL;
-	for (size_t i = 0; i < q->n_matches; i++) {
-		if (!sighting_of(c->x, &q->match[i], &s) || s.side != c->wrong || !in_process_of(c, &s) ||
-		    s.print->slot == e->slot || is_same_claim(c, &s))
-			continue;
-		/* By key the slots of the two runs have nothing to do with each other: what lies there rightly is not known. */
-		if (c->x->diff->al.mode == ALIGN_KEY && !is_claim(&s) && s.print->role != LOG_ROLE_WATCHED)
-			continue;
-		if (best->e && distance(c, &s) >= distance(c, best))
-			continue;
-		if (!belongs_there(c, q, s.print->slot))
-			*best = s;
-	}
-	return best->e != NULL;
+	return nearest(c, c->right, list, c->e[c->wrong]->id, is_elsewhere, best);
 }
 
 /* Bytes of another length may be the right ones of that length, and an allocation shows only what was left: then the place
@@ -433,7 +446,7 @@ static bool only_the_place(const struct suspicion *c, const struct sighting *s)
 
 	if (s->print->role == LOG_ROLE_WATCHED)
 		return true;
-	if (!is_claim(s))
+	if (!sight_is_claim(s))
 		return false;
 	return s->e->claimed_len == e->claimed_len || (s->side == c->wrong && e->step && s->e->step == e->step);
 }
@@ -448,34 +461,33 @@ static void explain_misplaced(struct suspicion *c)
 	c->row->explain[c->row->n_explain - 1].strong = only_the_place(c, &s);
 }
 
-/* What the wrong run claims may be wrong there too. If it is right and paired, the right run has it as well. */
-static bool is_credible(const struct suspicion *c, const struct sighting *s)
+/* The first of a list that is of another length, and not what lay in the slot before: that is stale already. */
+static bool first_of_another_length(struct suspicion *c, struct sight_list list, struct sighting *s)
 {
-	uint64_t key = (uint64_t)s->at.process << 32 | s->at.event;
-
-	return s->side == c->right || (s->e->kind == LOG_EV_DONATE && map_get(&c->x->paired[s->side], key) == MAP_NONE);
+	for (uint32_t i = 0; i < list.n;) {
+		if (!sighting_at(c, c->wrong, list.match[i], s))
+			i++;
+		else if (s->e->claimed_len == c->e[c->wrong]->claimed_len)
+			i = list.next_length[i];
+		else if (is_stale_claim(c, s))
+			i = list.next[i];
+		else if (is_own_past(c, s))
+			i++;
+		else
+			return true;
+	}
+	return false;
 }
 
-/* A checkpoint at another length, of the same key if there is one. What lay in the slot before is stale already. */
+/* A checkpoint at another length, of the same key if there is one. */
 static void explain_wrong_length(struct suspicion *c)
 {
-	const struct find_question *q = answers(c, c->wrong);
-	const struct model_event *e = c->e[c->wrong];
-	struct sighting s, best = { .e = NULL };
+	uint64_t key = c->e[c->wrong]->key;
+	struct sighting s;
 
-	for (size_t i = 0; i < q->n_matches; i++) {
-		bool same_key, better;
-
-		if (!sighting_of(c->x, &q->match[i], &s) || !is_claim(&s) || s.e->claimed_len == e->claimed_len ||
-		    is_own_past(c, &s) || is_stale_claim(c, &s) || !is_credible(c, &s))
-			continue;
-		same_key = e->key && s.e->key == e->key;
-		better = !best.e || (same_key && best.e->key != e->key);
-		if (better)
-			best = s;
-	}
-	if (best.e)
-		explain(c, EXPLAIN_WRONG_LENGTH, &best, false);
+	if ((key && first_of_another_length(c, list_of(c, c->wrong, SIGHT_CREDIBLE_OF_KEY, c->wrong, key, 0, 0), &s)) ||
+	    first_of_another_length(c, list_of(c, c->wrong, SIGHT_CREDIBLE, c->wrong, 0, 0, 0), &s))
+		explain(c, EXPLAIN_WRONG_LENGTH, &s, false);
 }
 
 static uint32_t suspect(struct explainer *x, const struct target *t, unsigned wrong)
@@ -493,16 +505,18 @@ static uint32_t suspect(struct explainer *x, const struct target *t, unsigned wr
 }
 
 /* The run gave these bytes to the same claim another time too: it is consistent with itself. */
-static bool is_consistent(const struct explainer *x, const struct target *t, unsigned side)
+static bool is_consistent(struct explainer *x, const struct target *t, unsigned side)
 {
-	struct suspicion c = { .x = (struct explainer *)x, .t = t, .row = &x->diff->row[t->row], .wrong = side };
-	const struct find_question *q;
+	struct suspicion c = { .x = x, .t = t, .row = &x->diff->row[t->row], .wrong = side };
+	struct sight_list same;
 	struct sighting s;
 
 	c.e[side] = align_event(&x->diff->al.side[side], c.row->shown[side]);
-	q = answers(&c, side);
-	for (size_t i = 0; i < q->n_matches; i++) {
-		if (sighting_of(x, &q->match[i], &s) && s.side == side && s.e != c.e[side] && is_same_claim(&c, &s))
+	if (!c.e[side]->key)
+		return false;
+	same = list_of(&c, side, SIGHT_OF_CLAIM, side, c.e[side]->key, (uint64_t)c.e[side]->claimed_len, 0);
+	for (uint32_t i = 0; i < same.n; i++) {
+		if (sighting_at(&c, side, same.match[i], &s) && s.e != c.e[side])
 			return true;
 	}
 	return false;
@@ -531,6 +545,7 @@ static void batch_free(struct explainer *x)
 	x->n_targets = 0;
 	map_free(&x->wanted[0]);
 	map_free(&x->wanted[1]);
+	sights_free(&x->sights);
 	find_free(&x->find);
 	x->find.al = &x->diff->al;
 }
@@ -555,6 +570,10 @@ static int explain_batch(struct explainer *x, struct error *err)
 			break;
 		}
 		explain_target(x, &x->target[i]);
+	}
+	if (status == 0 && x->sights.no_memory) {
+		error_set(err, "out of memory");
+		status = -1;
 	}
 	batch_free(x);
 	return status;
@@ -608,14 +627,16 @@ int explain_rows(struct diff *diff, struct error *err)
 		return 0;
 	x.target = calloc(diff->al.n_rows + 1, sizeof *x.target);
 	x.across = calloc(diff->al.n_groups + 1, sizeof *x.across);
-	if (x.target && x.across && note_paired(&x))
+	x.sights = (struct sights) { .al = &diff->al, .find = &x.find, .paired = x.paired };
+	if (x.target && x.across && note_paired(&x) && history_make(&x.history, &diff->al))
 		status = explain_all(&x, err);
 	else
 		error_set(err, "out of memory");
 	for (size_t i = 0; x.across && i < diff->al.n_groups; i++)
-		free(x.across[i]);
+		free(x.across[i].plane);
 	free(x.across);
 	free(x.target);
+	history_free(&x.history);
 	map_free(&x.paired[0]);
 	map_free(&x.paired[1]);
 	return status;

@@ -21,6 +21,16 @@ static uint64_t question_key(uint32_t group, uint32_t n, const uint64_t *identit
 	return key;
 }
 
+/* The same planes, and the same hash of the first. */
+static uint64_t planes_key(uint32_t group, uint32_t n, const uint64_t *identity, uint64_t first_hash)
+{
+	uint64_t key = log_mix64(group + 1) ^ first_hash;
+
+	for (uint32_t i = 0; i < n; i++)
+		key = log_mix64(key * 0x9e3779b97f4a7c15ull + identity[i]);
+	return key;
+}
+
 static uint64_t *copied(const uint64_t *from, uint32_t n)
 {
 	uint64_t *to = malloc(n * sizeof *to + 1);
@@ -33,6 +43,7 @@ static uint64_t *copied(const uint64_t *from, uint32_t n)
 uint32_t find_ask(struct find *find, uint32_t group, uint32_t n_planes, const uint64_t *identity, const uint64_t *hash)
 {
 	uint64_t key = question_key(group, n_planes, identity, hash), at = map_get(&find->by_digest, key), first;
+	uint64_t planes = planes_key(group, n_planes, identity, hash[0]);
 	struct find_question *q;
 
 	if (at != MAP_NONE)
@@ -43,15 +54,21 @@ uint32_t find_ask(struct find *find, uint32_t group, uint32_t n_planes, const ui
 	memset(q, 0, sizeof *q);
 	q->group = group;
 	q->n_planes = n_planes;
+	q->next = ALIGN_NONE;
+	find->most_planes = n_planes > find->most_planes ? n_planes : find->most_planes;
 	q->identity = copied(identity, n_planes);
 	q->hash = copied(hash, n_planes);
 	at = find->n_questions++;
+	if (!q->identity || !q->hash || !map_set(&find->by_digest, key, at))
+		return ALIGN_NONE;
+	if (map_get(&find->by_planes, planes) != MAP_NONE)
+		return (uint32_t)at;
 	first = map_get(&find->by_plane, plane_key(group, identity[0], hash[0]));
 	q->next = first == MAP_NONE ? ALIGN_NONE : (uint32_t)first;
-	if (!q->identity || !q->hash || !map_set(&find->by_digest, key, at) ||
-	    !map_set(&find->by_plane, plane_key(group, identity[0], hash[0]), at))
-		return ALIGN_NONE;
-	return (uint32_t)at;
+	return map_set(&find->by_planes, planes, at) &&
+			       map_set(&find->by_plane, plane_key(group, identity[0], hash[0]), at)
+		       ? (uint32_t)at
+		       : ALIGN_NONE;
 }
 
 /* ---- the pass over the logs of one process ---- */
@@ -73,19 +90,43 @@ struct scan {
 	struct map plane_of;             /* (pool, identity) -> index of the plane */
 	struct assembly open[OPEN_MAX];
 	unsigned n_open;
-	uint64_t *whole; /* room for the hashes of a fingerprint in one part */
+	uint64_t *whole;     /* room for the hashes of a fingerprint in one part */
+	uint64_t *of_planes; /* and for those of a question's planes */
 	bool no_memory;
 };
 
-static bool holds(const struct scan *scan, const struct find_question *q, uint32_t pool, const uint64_t *hash)
+/* The question about these planes and what they hold here. ALIGN_NONE: nobody asked it. */
+static uint32_t question_of(struct scan *scan, const struct find_question *like, uint32_t pool, const uint64_t *hash)
 {
-	for (uint32_t i = 0; i < q->n_planes; i++) {
-		uint64_t at = map_get(&scan->plane_of, log_mix64(q->identity[i]) + pool);
+	uint64_t *of = scan->of_planes, found;
+	const struct find_question *q;
 
-		if (at == MAP_NONE || hash[at] != q->hash[i])
-			return false;
+	for (uint32_t i = 0; i < like->n_planes; i++) {
+		uint64_t at = map_get(&scan->plane_of, log_mix64(like->identity[i]) + pool);
+
+		if (at == MAP_NONE)
+			return ALIGN_NONE;
+		of[i] = hash[at];
 	}
-	return true;
+	found = map_get(&scan->find->by_digest, question_key(like->group, like->n_planes, like->identity, of));
+	if (found == MAP_NONE)
+		return ALIGN_NONE;
+	q = &scan->find->question[found];
+	return q->group == like->group && q->n_planes == like->n_planes &&
+			       memcmp(q->identity, like->identity, q->n_planes * sizeof *of) == 0 &&
+			       memcmp(q->hash, of, q->n_planes * sizeof *of) == 0
+		       ? (uint32_t)found
+		       : ALIGN_NONE;
+}
+
+static void take_match(struct scan *scan, uint32_t question, uint32_t print)
+{
+	struct find_question *q = &scan->find->question[question];
+
+	if (array_room(&q->match, &q->room, q->n_matches, sizeof *q->match))
+		q->match[q->n_matches++] = (struct find_match) { scan->side, scan->process, print };
+	else
+		scan->no_memory = true;
 }
 
 static void see_whole(struct scan *scan, uint32_t number, const uint64_t *hash)
@@ -103,18 +144,15 @@ static void see_whole(struct scan *scan, uint32_t number, const uint64_t *hash)
 		uint64_t at = map_get(&scan->find->by_plane, plane_key(group, pool->plane[i].identity, hash[i]));
 
 		while (at != MAP_NONE && at != ALIGN_NONE) {
-			struct find_question *q = &scan->find->question[at];
+			const struct find_question *like = &scan->find->question[at];
+			uint32_t question = ALIGN_NONE;
 
 			/* The key may stand for a later plane of another question: only the first leads here. */
-			if (q->group == group && q->identity[0] == pool->plane[i].identity &&
-			    holds(scan, q, print->pool, hash)) {
-				if (array_room(&q->match, &q->room, q->n_matches, sizeof *q->match))
-					q->match[q->n_matches++] =
-						(struct find_match) { scan->side, scan->process, index };
-				else
-					scan->no_memory = true;
-			}
-			at = q->next;
+			if (like->group == group && like->identity[0] == pool->plane[i].identity)
+				question = question_of(scan, like, print->pool, hash);
+			if (question != ALIGN_NONE)
+				take_match(scan, question, index);
+			at = like->next;
 		}
 	}
 }
@@ -185,7 +223,8 @@ static bool prepare(struct scan *scan)
 
 	scan->print_of = calloc(p->n_prints + 1, sizeof *scan->print_of);
 	scan->whole = calloc(LOG_RECORD_MAX / sizeof(struct log_plane_print) + 1, sizeof *scan->whole);
-	if (!scan->print_of || !scan->whole)
+	scan->of_planes = calloc(scan->find->most_planes + 1ul, sizeof *scan->of_planes);
+	if (!scan->print_of || !scan->whole || !scan->of_planes)
 		return false;
 	for (uint32_t i = 0; i < p->n_prints; i++)
 		scan->print_of[p->print[i].number] = i;
@@ -222,6 +261,7 @@ static int scan_process(struct find *find, uint32_t side, uint32_t process, stru
 	map_free(&scan.plane_of);
 	free(scan.print_of);
 	free(scan.whole);
+	free(scan.of_planes);
 	return status;
 }
 
@@ -247,6 +287,7 @@ void find_free(struct find *find)
 	}
 	free(find->question);
 	map_free(&find->by_digest);
+	map_free(&find->by_planes);
 	map_free(&find->by_plane);
 	memset(find, 0, sizeof *find);
 }
