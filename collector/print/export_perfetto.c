@@ -112,16 +112,18 @@ static void process_track(struct trace *t)
 	const struct run_process *from = t->p->from;
 	char name[320];
 
-	snprintf(name, sizeof name, "%s %s pid %" PRIu64 " on %s", safe(t->p->rank), safe(from->comm), from->pid,
-		 safe(from->host));
 	pb_clear(&t->inner);
 	pb_uint(&t->inner, TRACK_UUID, track(t, TRACK_OF_PROCESS));
+	/* Perfetto itself says the pid behind a process's name. */
 	if (t->pids_differ) {
+		snprintf(name, sizeof name, "%s %s on %s", safe(t->p->rank), safe(from->comm), safe(from->host));
 		pb_clear(&t->part);
 		pb_uint(&t->part, PROCESS_PID, from->pid);
 		pb_text(&t->part, PROCESS_NAME, name);
 		pb_message(&t->inner, TRACK_PROCESS, &t->part);
 	} else {
+		snprintf(name, sizeof name, "%s %s pid %" PRIu64 " on %s", safe(t->p->rank), safe(from->comm),
+			 from->pid, safe(from->host));
 		pb_text(&t->inner, TRACK_NAME, name);
 	}
 	pb_message(&t->packet, PACKET_TRACK, &t->inner);

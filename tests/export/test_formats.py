@@ -18,45 +18,6 @@ INSTANT, BEGIN, END, COUNTER = (perfetto.TrackEvent.TYPE_INSTANT, perfetto.Track
                                 perfetto.TrackEvent.TYPE_COUNTER)
 
 
-@pytest.fixture(scope="module")
-def export(lab):
-    """The bytes of one format; the run may be read with loss."""
-    def run(path, name, loss=False):
-        out = lab.folder / f"{path.name}.{name}"
-        done = lab.slotprobe("export", path, "--format", name, "-o", out)
-        assert done.returncode == 0 and bool(done.stderr) == loss, done
-        return out.read_bytes()
-    return run
-
-
-@pytest.fixture(scope="module")
-def odd(lab):
-    """Every record type, names that want to be something else, and the largest values."""
-    p = loggen.Process(host="ho\"st,'x'")
-    pool = p.pool(name='po"ol,\nname', planes=[("t\"\\", -1, 1, 8), ("u", 1, 1, 8)])
-    p.put(loggen.STEP, p.tick(), 1, loggen.U64, 3, 4, 2, 0, "de\"code")
-    p.steps += 1
-    p.counted("core.step")
-    p.put(loggen.CONTROL, p.tick(), 3, 0, "label, with \"quotes\"")
-    p.put(loggen.UNROUTED, p.tick(), 12000, 0, loggen.U64, "cuGraphLaunch")
-    p.put(loggen.REGION, p.tick(), 1, 7, 0x7e00, 64, "region")
-    p.put(loggen.GRAPH, p.tick(), 1, 0xabc, 3, 2, 1, 0, 0, 1)
-    p.put(loggen.GRAPH_TOUCH, 1, 0, 0, 0, pool.index, 1, 0, 0x7f0000000000, 0, 0, 0, "kernel<int>")
-    p.put(loggen.LAUNCH, p.tick(), 1, 1, 0x51, 0, 77, 0)
-    p.put(loggen.POOL_REMOVE, p.tick(), 99, 0)
-    for n, key in enumerate((0, 1, loggen.U64)):
-        p.event(loggen.ALLOC, pool, n)
-        pool.write(n, "nan of " + str(n) if n == 1 else f"state {n}")
-        pool.fix = (lambda prints: [[math.inf, *prints[0][1:]], *prints[1:]]) if n == 2 else (lambda prints: prints)
-        p.donate(pool, n, 8 * n, key=key, device_slot=n == 1)
-        p.restore(pool, n, 8 * n, key=key)
-        if n:
-            p.event(loggen.FREE, pool, n)
-    p.donate(pool, 5, 8, lose_print=True)
-    p.donate(pool, 6, 8, outcome="DROPPED_RING")
-    return loggen.Run("graph \"on\", it is", p).write(lab.folder / "od\"d, run")
-
-
 def kind(value):
     return "list" if isinstance(value, list) else "number" if isinstance(value, (int, float)) and not isinstance(value, bool) else type(value).__name__
 

@@ -7,13 +7,13 @@ from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
 
-def start(width: int = 1280, height: int = 900) -> webdriver.Chrome:
+def start(width: int = 1280, height: int = 900, flags: tuple = ()) -> webdriver.Chrome:
     """A browser; a machine without one is a failure, tests/deps.sh installs it."""
     driver = shutil.which("chromedriver")
     assert driver, "chromedriver is missing: tests/deps.sh check installs it"
     options = webdriver.ChromeOptions()
     for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
-                 f"--window-size={width},{height}"):
+                 f"--window-size={width},{height}", *flags):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     browser = webdriver.Chrome(service=Service(driver), options=options)
