@@ -219,6 +219,10 @@ static void reason_for_claims(struct diff *diff, uint32_t index)
 	if (e[0]->discarded != e[1]->discarded)
 		reasons_add(&diff->reasons, REASON_claimed_len_mismatch, "%s: occurrence %u was taken on one side only",
 			    name, row->number);
+	else if (e[0]->claimed_len == e[1]->claimed_len && e[0]->key != e[1]->key)
+		reasons_add(&diff->reasons, REASON_claimed_len_mismatch,
+			    "%s: occurrence %u claims one length, %lld, for two keys", name, row->number,
+			    (long long)e[0]->claimed_len);
 	else
 		reasons_add(&diff->reasons, REASON_claimed_len_mismatch, "%s: occurrence %u claims %lld and %lld%s",
 			    name, row->number, (long long)e[0]->claimed_len, (long long)e[1]->claimed_len,

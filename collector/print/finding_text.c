@@ -32,20 +32,21 @@ static bool is_claim(const struct model_event *e)
 	return e->kind == LOG_EV_DONATE || e->kind == LOG_EV_RESTORE;
 }
 
-/* "slot 5", "slot 5 of tp1.pp0.dp0/mamba" where there is more than one pool */
-static void put_slot(FILE *f, const struct diff *diff, uint32_t row)
+/* "slot 5", "tp1.pp0.dp0/mamba/5" where there is more than one pool: the slot that this event of run s is of */
+static void put_slot(FILE *f, const struct diff *diff, unsigned s, struct align_ref at)
 {
-	const struct align_row *r = &diff->al.row[row];
-	const struct align_group *group = &diff->al.group[r->group];
+	const struct align_side *side = &diff->al.side[s];
+	const struct model_event *e = align_event(side, at);
+	const struct align_group *group = &diff->al.group[side->group_of_pool[at.process][e->pool]];
 
 	if (diff->al.n_groups > 1)
 		fprintf(f, "%s/%s/", safe(group->rank), safe(group->pool));
 	else
 		fprintf(f, "slot ");
-	if (r->slot == LOG_NO_SLOT)
+	if (e->slot == LOG_NO_SLOT)
 		fprintf(f, "?");
 	else
-		fprintf(f, "%" PRId64, r->slot);
+		fprintf(f, "%" PRId64, e->slot);
 }
 
 /* "state", or with the tensors of which something differs while other planes do not: "state in conv" */
@@ -70,16 +71,32 @@ static void put_what(FILE *f, const struct diff *diff, const struct diff_row *ro
 		fprintf(f, "%s%s", k ? " and " : " in ", safe(named[k]));
 }
 
-/* "slot 5's state at length 96 (donation 17 of run B)" */
+/* Whether the wrong run has it in another slot, or another life, than the row is called by: that of run A. */
+static bool is_of_another_row(const struct diff *diff, unsigned s, uint32_t row)
+{
+	const struct align_row *r = &diff->al.row[row];
+	struct align_ref at = diff->row[row].shown[s];
+	const struct model_event *e = event_at(diff, s, at);
+
+	return e->slot != r->slot || diff->al.side[s].group_of_pool[at.process][e->pool] != r->group;
+}
+
+/* "slot 5's state at length 96 (donation 17 of run B)", by key with the slot that run A has it in: "; slot 7 of run A" */
 static void put_subject(FILE *f, const struct diff *diff, const struct finding *finding, uint32_t index)
 {
 	const struct diff_row *row = &diff->row[index];
 	const struct model_event *e = event_at(diff, finding->side, row->shown[finding->side]);
 
-	put_slot(f, diff, index);
+	put_slot(f, diff, finding->side, row->shown[finding->side]);
 	fprintf(f, "'s ");
 	put_what(f, diff, row);
-	fprintf(f, " at length %" PRId64 " (%s of run %c)", e->claimed_len, event_words(e), "AB"[finding->side]);
+	fprintf(f, " at length %" PRId64 " (%s of run %c", e->claimed_len, event_words(e), "AB"[finding->side]);
+	if (is_of_another_row(diff, finding->side, index)) {
+		fprintf(f, "; ");
+		put_slot(f, diff, 0, row->shown[0]);
+		fprintf(f, " of run A");
+	}
+	fprintf(f, ")");
 }
 
 /* "donation 3, length 64", with the run where it is not the subject's */
@@ -160,7 +177,7 @@ static void put_wrong_length(FILE *f, const struct diff *diff, const struct find
 static void put_unknown(FILE *f, const struct diff *diff, const struct finding *finding, uint32_t row)
 {
 	put_subject(f, diff, finding, row);
-	fprintf(f, " is the right answer to no question that either run recorded: unknown");
+	fprintf(f, " equals nothing else that either run recorded: unknown");
 }
 
 /* ---- the sentence ---- */

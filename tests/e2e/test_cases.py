@@ -518,7 +518,7 @@ def assert_is_true(sentence, lab, a, b):
         elif "right bytes lie" in rest:
             assert wrong["in_slot0"] is not False and "slot 0, which was watched" in rest, clause
         else:
-            assert rest.startswith("is the right answer to no question"), clause
+            assert rest.startswith("equals nothing else"), clause
     return said
 
 

@@ -799,6 +799,15 @@ def test_other_lengths(tool):
     assert row(said, 5)["verdict"] == "incomparable"
     assert row(said, 5)["claimed_len"] == [64, 65]
 
+    def of_another_key(p, pool, slot, n):
+        if n == 4:
+            p.donate(pool, slot, 64, 99, key_len=64)
+        return n != 4
+    said = tool.diff(serve(), serve("graph-off", on_donate=of_another_key), "--align", "slot")
+    proven(said, "not_proven", 3, "claimed_len_mismatch")
+    assert "mamba/5: occurrence 1 claims one length, 64, for two keys" in next(r["text"] for r in said["reasons"]
+                                                                             if r["code"] == "claimed_len_mismatch")
+
 
 def test_another_workload(tool):
     p = Process()

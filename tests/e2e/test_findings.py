@@ -92,7 +92,7 @@ def test_unknown_says_so_and_claims_no_common_cause(tool):
     def what(pool, slot, content, n):
         pool.write(slot, f"other {n}")
     said = tool.diff(serve(write=bug([3, 4], what)), serve("graph-off"))
-    assert sentence(said) == ("slot 4's state at length 56 (donation 12 of run A) is the right answer to no question that either run "
+    assert sentence(said) == ("slot 4's state at length 56 (donation 12 of run A) equals nothing else that either run "
                               "recorded: unknown; the same of 1 other slot")
 
 

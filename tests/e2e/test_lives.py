@@ -95,6 +95,10 @@ def test_a_difference_in_a_later_life_is_found_and_explained_there(tool):
     found = [s for s in said["slots"] if s["verdict"] == "differs"]
     assert len(found) == 1 and found[0]["claimed_len"] == [32 + 8 * 33] * 2
     (stale,) = [e for e in found[0]["explain"] if e["kind"] == "stale"]
+    # the sentence names the slot where the fault is, and run A's by which the row is called
+    assert said["findings"][0]["sentence"].startswith(
+        "tp0.pp0.dp0#2/mamba/3's state at length 296 (donation 18 of run B; tp0.pp0.dp0/mamba/4 of run A) is bit for bit what the slot "
+        "held for its previous owner (donation 6, length 248)")
     assert stale["run"] == "b" and stale["event"]["rank"] == "tp0.pp0.dp0#2" and stale["event"]["claimed_len"] == 32 + 8 * 27
     # and the first life: what it held is another process's memory
     said = tool.diff(off, lives("graph-on", 25, content=lambda n: "prompt 3" if n == 28 else f"prompt {n}"))
