@@ -9,6 +9,8 @@
 
 #include "print/compare.h"
 
+#define CALLSITES_TRIED 1000u
+
 static const struct model_event *event_at(const struct diff *diff, unsigned s, struct align_ref at)
 {
 	return align_event(&diff->al.side[s], at);
@@ -227,14 +229,44 @@ static void put_second(FILE *f, const struct diff *diff, const struct finding *f
 	}
 }
 
+static const struct model_callsite *site_of_row(const struct diff *diff, const struct finding *finding,
+						const struct diff_row *row, const struct model_process **p)
+{
+	struct align_ref at = row->shown[finding->side];
+	const struct model_event *e = event_at(diff, finding->side, at);
+	const struct model_callsite *site;
+
+	if (!e)
+		return NULL;
+	*p = align_process(&diff->al.side[finding->side], at);
+	site = model_callsite(*p, e->callsite);
+	return site && site->n_frames ? site : NULL;
+}
+
+/* A server's very first events may have none, since the unwinder was not loaded yet: another row of the same cause will do. */
+static const struct model_callsite *site_of(const struct diff *diff, const struct finding *finding,
+					    const struct model_process **p)
+{
+	const struct model_callsite *site = site_of_row(diff, finding, &diff->row[finding_example(finding)], p);
+
+	for (uint32_t i = 0, tried = 0; !site && i < diff->al.n_rows && tried < CALLSITES_TRIED; i++) {
+		const struct diff_row *row = &diff->row[i];
+
+		if (row->finding == ALIGN_NONE || &diff->finding[row->finding] != finding)
+			continue;
+		site = site_of_row(diff, finding, row, p);
+		tried++;
+	}
+	return site;
+}
+
 static void put_callsite(FILE *f, const struct diff *diff, const struct finding *finding)
 {
-	struct align_ref at = diff->row[finding_example(finding)].shown[finding->side];
-	const struct model_process *p = align_process(&diff->al.side[finding->side], at);
-	const struct model_callsite *site = model_callsite(p, event_at(diff, finding->side, at)->callsite);
+	const struct model_process *p;
+	const struct model_callsite *site = site_of(diff, finding, &p);
 	const char *module;
 
-	if (!site || !site->n_frames)
+	if (!site)
 		return;
 	module = model_module(p, site->frame[0].module);
 	module = module && strrchr(module, '/') ? strrchr(module, '/') + 1 : module;

@@ -527,6 +527,20 @@ def test_the_first_divergence_names_its_call_site(tool):
     assert tool.diff(a, b)["first_divergence"]["callsite"] is None
 
 
+def test_a_sentence_takes_its_call_site_from_any_row_of_the_cause(tool):
+    def late(known):
+        p = Process()
+
+        def nothing(pool, slot, content, n):
+            p.callsite = 9 if n == 5 else 0  # the unwinder was loaded late
+        return tool.put(sited(serve("graph-on", process=p, write=bug([3, 5], nothing)), known))
+    b = tool.put(serve("graph-off"))
+    (finding,) = tool.diff(late(True), b)["findings"]
+    assert finding["n_rows"] == 2 and finding["sentence"].endswith("; reported from donate_it")
+    (finding,) = tool.diff(late(False), b)["findings"]
+    assert "reported from" not in finding["sentence"]
+
+
 def test_the_first_broken_event_names_its_call_site(tool):
     def nothing(pool, slot, content, n):
         pool.write(0, content)
