@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +41,7 @@ struct counts {
 
 struct worker {
 	pthread_t thread;
+	sem_t done;
 	const char *name;
 	void (*round)(struct worker *w);
 	int mode;       /* of a capture */
@@ -263,6 +265,27 @@ static struct worker workers[] = {
 };
 #define N_WORKERS (sizeof workers / sizeof workers[0])
 
+/* The thread sanitizer's runtime and libunwind, which keeps a cache for each thread that a stack was taken in, both put off what they
+ * do at a thread's end to the last round of destructors, and the runtime comes first: then libunwind's lock asks a thread that
+ * the runtime has forgotten. There no worker ends before the process does. */
+static void end_of(struct worker *w)
+{
+	sem_post(&w->done);
+#ifdef __SANITIZE_THREAD__
+	for (;;)
+		pause();
+#endif
+}
+
+static void wait_for_end(struct worker *w)
+{
+	while (sem_wait(&w->done))
+		;
+#ifndef __SANITIZE_THREAD__
+	pthread_join(w->thread, NULL);
+#endif
+}
+
 static void *work(void *arg)
 {
 	struct worker *w = arg;
@@ -273,6 +296,7 @@ static void *work(void *arg)
 		if (w->pause_us)
 			usleep(w->pause_us);
 	}
+	end_of(w);
 	return NULL;
 }
 
@@ -326,9 +350,11 @@ int main(int argc, char **argv)
 	start(library);
 	storm.end_ns = now_ns() + (uint64_t)(seconds * 1e9);
 	for (size_t i = 0; i < N_WORKERS; i++)
+		sem_init(&workers[i].done, 0, 0);
+	for (size_t i = 0; i < N_WORKERS; i++)
 		pthread_create(&workers[i].thread, NULL, work, &workers[i]);
 	for (size_t i = 0; i < N_WORKERS; i++)
-		pthread_join(workers[i].thread, NULL);
+		wait_for_end(&workers[i]);
 	printf("{\"seconds\": %.1f, \"workers\": [", seconds);
 	for (size_t i = 0; i < N_WORKERS; i++)
 		say(&workers[i], i + 1 == N_WORKERS);
