@@ -10,6 +10,7 @@
 
 #include "error.h"
 #include "options.h"
+#include "trouble.h"
 #include "verbs.h"
 
 static void print_overview(void)
@@ -30,7 +31,7 @@ static int stdout_finish(int status)
 	if (!fflush(stdout) && !ferror(stdout))
 		return status;
 	if (status != EXIT_TROUBLE)
-		fprintf(stderr, "slotprobe: writing to stdout failed; what was printed is not whole\n");
+		trouble_end("writing to stdout failed; what was printed is not whole");
 	return EXIT_TROUBLE;
 }
 
@@ -93,6 +94,7 @@ static int run_verb(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+	trouble_guard_json();
 	if (argc < 2) {
 		complain(NULL, "a verb is missing; 'slotprobe --help' lists them");
 		return EXIT_TROUBLE;

@@ -8,6 +8,7 @@
 
 #include "print/print.h"
 #include "reasons.h"
+#include "trouble.h"
 
 const struct reason_row reason_rows[REASON_COUNT] = {
 #define REASON_ROW(code, class, text, remedy) { #code, REASON_##class, text, remedy },
@@ -26,12 +27,10 @@ void reasons_add(struct reasons *reasons, enum reason_code code, const char *det
 	va_start(arguments, detail);
 	vsnprintf(raw, sizeof(raw), detail, arguments);
 	va_end(arguments);
-	list = realloc(reasons->list, (reasons->n + 1) * sizeof(*list));
-	if (!list)
-		return;
+	list = trouble_need(realloc(reasons->list, (reasons->n + 1) * sizeof(*list)));
 	reasons->list = list;
 	list[reasons->n].code = code;
-	list[reasons->n].detail = strdup(text_safe(text, sizeof(text), raw, sizeof(raw)));
+	list[reasons->n].detail = trouble_need(strdup(text_safe(text, sizeof(text), raw, sizeof(raw))));
 	reasons->n++;
 }
 
@@ -66,7 +65,7 @@ int reasons_exit_status(const struct reasons *reasons)
 static void reason_text(const struct reasons *reasons, size_t i, char *out, size_t size)
 {
 	const struct reason *reason = &reasons->list[i];
-	const char *detail = reason->detail ? reason->detail : "";
+	const char *detail = reason->detail;
 	size_t kept = 0, before = 0, seen = reasons->seen[reason->code];
 
 	for (size_t j = 0; j < reasons->n; j++) {

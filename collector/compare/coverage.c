@@ -10,6 +10,7 @@
 #include "compare/coverage.h"
 #include "print/print.h"
 #include "read/map.h"
+#include "trouble.h"
 
 struct coverage_sum coverage_sum(const struct model *model, const char *probe)
 {
@@ -57,8 +58,10 @@ const char **coverage_probes(const struct model *models, size_t n_models, size_t
 					continue;
 				while (k < *n && strcmp(list[k], page->row[r].name) != 0)
 					k++;
-				if (k < *n || !array_room(&list, &room, *n, sizeof *list))
+				if (k < *n)
 					continue;
+				if (!array_room(&list, &room, *n, sizeof *list))
+					trouble_memory();
 				list[(*n)++] = page->row[r].name;
 			}
 		}
@@ -440,7 +443,8 @@ static size_t tally_axes(const struct model *model, struct axis_tally *tally)
 				continue;
 			t->count = p->axis[a].count > t->count ? p->axis[a].count : t->count;
 			t->seen += map_get(&seen, key) == MAP_NONE;
-			map_set(&seen, key, 1);
+			if (!map_set(&seen, key, 1))
+				trouble_memory();
 		}
 	}
 	map_free(&seen);
@@ -478,7 +482,9 @@ static uint64_t count_combinations(const struct model *model, struct axis_tally 
 
 		if (!key || map_get(&seen, key) != MAP_NONE)
 			continue;
-		found += map_set(&seen, key, 1);
+		if (!map_set(&seen, key, 1))
+			trouble_memory();
+		found++;
 	}
 	map_free(&seen);
 	return found;

@@ -10,6 +10,7 @@
 #include "compare/judge.h"
 #include "compare/lives.h"
 #include "print/print.h"
+#include "trouble.h"
 
 const char *arm_near_miss(const char *arm)
 {
@@ -205,7 +206,8 @@ static void judge_axes(struct diff *diff, unsigned s)
 
 			if (n[0] == n[1] || map_get(&said, key) != MAP_NONE || (s && n[0]))
 				continue;
-			map_set(&said, key, 1);
+			if (!map_set(&said, key, 1))
+				trouble_memory();
 			if (n[0] && n[1])
 				reasons_add(&diff->reasons, REASON_layout_mismatch,
 					    "axis %s has %d ranks in run A and %d in run B", safe(name), n[0], n[1]);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "compare/diff.h"
+#include "trouble.h"
 
 #define REGIONS_MAX 8 /* that are read with one event */
 #define TOLD_MAX    16
@@ -217,9 +218,10 @@ static bool find_of_row(const struct diff *diff, const struct finding *finding, 
 	s.event = align_event(&diff->al.side[finding->side], at);
 	s.row = row;
 	/* Without graphs and regions there is nothing to find, and the log need not be read again. */
-	if (!s.p->n_graphs || !s.p->n_regions || s.event->pool == MODEL_NONE || s.event->slot == LOG_NO_SLOT ||
-	    model_values(s.p, s.event->id, take_values, &s, &err) != 0)
+	if (!s.p->n_graphs || !s.p->n_regions || s.event->pool == MODEL_NONE || s.event->slot == LOG_NO_SLOT)
 		return false;
+	if (model_values(s.p, s.event->id, take_values, &s, &err) != 0)
+		trouble_end("%s", err.text);
 	for (uint64_t back = 0; back < s.n_told && back < TOLD_MAX && !writer->kernel; back++) {
 		s.now = &s.told[(s.n_told - 1 - back) % TOLD_MAX];
 		for (size_t i = 0; s.now->holds && i < s.p->n_graphs; i++)

@@ -56,7 +56,9 @@ static bool child_changed(pid_t pid, int *status)
 {
 	pid_t got;
 
-	while ((got = waitpid(pid, status, WNOHANG | WUNTRACED)) == pid) {
+	while ((got = waitpid(pid, status, WNOHANG | WUNTRACED)) == pid || (got < 0 && errno == EINTR)) {
+		if (got < 0)
+			continue;
 		if (!WIFSTOPPED(*status))
 			return true;
 		/* Stop with it, so that a shell's job control sees what it would see without us. */

@@ -234,7 +234,7 @@ int manifest_write(const json_t *manifest, const char *directory, struct error *
 
 	if (asprintf(&path, "%s/%s", directory, MANIFEST_NAME) < 0)
 		path = NULL;
-	if (asprintf(&temporary, "%s/.%s.new", directory, MANIFEST_NAME) < 0)
+	if (asprintf(&temporary, "%s/" MANIFEST_TEMPORARY, directory) < 0)
 		temporary = NULL;
 	if (path && temporary) {
 		unlink(temporary);

@@ -10,6 +10,9 @@
 #include "error.h"
 #include "launch/adapter.h"
 
+/* What it is written as, until it is whole. */
+#define MANIFEST_TEMPORARY ".run.json.new"
+
 /* The fields that are known before the command runs. `options` is stolen. */
 json_t *manifest_new(const char *arm, char *const *argv, const struct adapter *adapters, size_t n_adapters,
 		     json_t *options);

@@ -130,7 +130,7 @@ static void print_findings(FILE *f, const struct diff *diff, bool color)
 	for (size_t i = 0; i < diff->n_findings && i < FINDINGS_SHOWN; i++) {
 		char *sentence = finding_sentence(diff, &diff->finding[i]);
 
-		fprintf(f, "  %zu. %s\n", i + 1, sentence ? sentence : "");
+		fprintf(f, "  %zu. %s\n", i + 1, sentence);
 		fprintf(f, "     usual cause: %s\n", finding_cause_text(diff->finding[i].cause));
 		print_writer(f, &diff->finding[i]);
 		free(sentence);

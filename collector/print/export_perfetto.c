@@ -15,6 +15,7 @@
 #include "print/protobuf.h"
 #include "read/map.h"
 #include "read/model.h"
+#include "trouble.h"
 
 /* Of perfetto/trace: message and field numbers that never change. */
 enum { TRACE_PACKET = 1 };
@@ -329,10 +330,13 @@ static int64_t clock_offset(const struct run_process *from)
 {
 	const struct log_record *rec;
 	int64_t offset = 0;
+	struct error error;
 	struct log log;
 
-	if (!from->log_path || log_open(&log, from->log_path, NULL) != 0)
+	if (!from->log_path)
 		return 0;
+	if (log_open(&log, from->log_path, &error) != 0) /* it was read before */
+		trouble_end("%s", error.text);
 	if (log_next(&log, &rec) > 0 && rec->type == LOG_PROCESS) {
 		const struct log_process *process = (const void *)rec;
 
@@ -350,7 +354,9 @@ static bool pids_differ(const struct model *model)
 	for (size_t i = 0; differ && i < model->n_processes; i++) {
 		uint64_t pid = model->process[i].from->pid;
 
-		differ = pid && pid <= INT32_MAX && map_get(&seen, pid) == MAP_NONE && map_set(&seen, pid, i);
+		differ = pid && pid <= INT32_MAX && map_get(&seen, pid) == MAP_NONE;
+		if (!map_set(&seen, pid, i))
+			trouble_memory();
 	}
 	map_free(&seen);
 	return differ;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "print/compare.h"
+#include "trouble.h"
 
 #define CALLSITES_TRIED 1000u
 
@@ -311,10 +312,8 @@ char *writer_sentence(const struct finding_writer *w)
 {
 	char *text = NULL;
 	size_t size;
-	FILE *f = open_memstream(&text, &size);
+	FILE *f = trouble_need(open_memstream(&text, &size));
 
-	if (!f)
-		return NULL;
 	fprintf(f,
 		"the captured kernel %s (node %u of graph %" PRIu64
 		", and so in %s) writes these planes and reads %s+%" PRIu64 " = %" PRId64,
@@ -326,20 +325,15 @@ char *writer_sentence(const struct finding_writer *w)
 		fprintf(f, " (read with event %" PRIu64 ")", w->event);
 	if (w->has_at)
 		fprintf(f, "; slot %" PRId64 " stood at %s+%" PRIu64, w->slot, safe(w->region->name), w->at);
-	if (fclose(f) == 0)
-		return text;
-	free(text);
-	return NULL;
+	return trouble_text(f, &text);
 }
 
 char *finding_sentence(const struct diff *diff, const struct finding *finding)
 {
 	char *text = NULL;
 	size_t size;
-	FILE *f = open_memstream(&text, &size);
+	FILE *f = trouble_need(open_memstream(&text, &size));
 
-	if (!f)
-		return NULL;
 	clause_of[finding_kind(finding)](f, diff, finding, finding_example(finding));
 	put_second(f, diff, finding);
 	if (finding->inherited)
@@ -351,8 +345,5 @@ char *finding_sentence(const struct diff *diff, const struct finding *finding)
 		put_others(f, finding);
 	patterns_print(f, &finding->patterns, "; ", "");
 	put_callsite(f, diff, finding);
-	if (fclose(f) == 0)
-		return text;
-	free(text);
-	return NULL;
+	return trouble_text(f, &text);
 }

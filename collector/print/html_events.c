@@ -8,6 +8,7 @@
 
 #include "print/compare.h"
 #include "print/html.h"
+#include "trouble.h"
 
 #define REFS_MAX  1000u
 #define SITES_MAX 100u
@@ -39,7 +40,7 @@ static bool remember(struct html_page *page, struct html_ref ref)
 	if (page->n_refs >= REFS_MAX)
 		return false;
 	if (!array_room(&page->ref, &page->room_refs, page->n_refs, sizeof *page->ref))
-		return false;
+		trouble_memory();
 	page->ref[page->n_refs++] = ref;
 	return true;
 }
@@ -204,13 +205,13 @@ static void site_item(FILE *f, const struct html_page *page, const struct site *
 void html_callsites(FILE *f, const struct html_page *page)
 {
 	size_t n, known = 0;
-	struct site *site = calloc(page->n_refs + SITES_MAX + 1, sizeof *site);
+	struct site *site = trouble_need(calloc(page->n_refs + SITES_MAX + 1, sizeof *site));
 
 	for (unsigned r = 0; r < page->n_runs; r++) {
 		for (size_t i = 0; i < page->run[r]->n_processes; i++)
 			known += page->run[r]->process[i].n_callsites;
 	}
-	n = site ? choose_sites(page, site, page->n_refs + SITES_MAX) : 0;
+	n = choose_sites(page, site, page->n_refs + SITES_MAX);
 	for (size_t i = 0; i < n; i++)
 		site_item(f, page, &site[i]);
 	free(site);

@@ -8,6 +8,7 @@
 
 #include "print/compare.h"
 #include "print/html.h"
+#include "trouble.h"
 
 /* By exit status: what check and report say in place of a verdict of diff. */
 static const char *word_of(const struct html_page *page, int status)
@@ -108,12 +109,10 @@ static void beside(FILE *f, const struct diff *diff)
 {
 	char *text = NULL;
 	size_t size = 0;
-	FILE *to = open_memstream(&text, &size);
+	FILE *to = trouble_need(open_memstream(&text, &size));
 
-	if (!to)
-		return;
 	beside_print_text(to, diff);
-	if (!fclose(to) && size) {
+	if (*trouble_text(to, &text)) {
 		fputs("<pre class=\"beside\">", f);
 		html_text(f, text);
 		fputs("</pre>\n", f);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "print/print.h"
+#include "trouble.h"
 
 json_t *json_hex(uint64_t value)
 {
@@ -34,11 +35,9 @@ json_t *json_number(double value)
 json_t *json_text_n(const char *text, size_t most)
 {
 	size_t n = strnlen(text, most);
-	char *out = malloc(4 * n + 1);
+	char *out = trouble_need(malloc(4 * n + 1));
 	json_t *value;
 
-	if (!out)
-		return json_null();
 	value = json_string(text_safe(out, 4 * n + 1, text, n));
 	free(out);
 	return value ? value : json_null();

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "print/print.h"
+#include "trouble.h"
 
 #define TABLE_COLUMNS 24
 #define SEPARATOR     '\x1f' /* no value holds it: values are escaped */
@@ -35,11 +36,8 @@ static void table_add(struct table *table, char *text)
 
 	if (table->rows == table->room) {
 		size_t room = table->room ? 2 * table->room : 16;
-		char **cell = realloc(table->cell, room * table->columns * sizeof(*cell));
 
-		if (!cell)
-			return;
-		table->cell = cell;
+		table->cell = trouble_need(realloc(table->cell, room * table->columns * sizeof(*table->cell)));
 		table->room = room;
 	}
 	row = table->cell + table->rows * table->columns;
@@ -48,8 +46,8 @@ static void table_add(struct table *table, char *text)
 
 		if (end)
 			*end = 0;
-		row[c] = strdup(text ? text : "");
-		if (row[c] && text_width(row[c]) > table->width[c])
+		row[c] = trouble_need(strdup(text ? text : ""));
+		if (text_width(row[c]) > table->width[c])
 			table->width[c] = text_width(row[c]);
 		text = end ? end + 1 : NULL;
 	}
@@ -65,12 +63,10 @@ static void separate(char *text)
 
 struct table *table_new(const char *heads)
 {
-	struct table *table = calloc(1, sizeof(*table));
+	struct table *table = trouble_need(calloc(1, sizeof(*table)));
 	char text[1024], bare[1024];
 	size_t at = 0;
 
-	if (!table)
-		return NULL;
 	snprintf(text, sizeof(text), "%s", heads);
 	separate(text);
 	table->columns = 1;
@@ -94,8 +90,6 @@ void table_row(struct table *table, const char *format, ...)
 	char separated[512], text[4096];
 	va_list arguments;
 
-	if (!table)
-		return;
 	snprintf(separated, sizeof(separated), "%s", format);
 	separate(separated);
 	va_start(arguments, format);
@@ -109,15 +103,13 @@ void table_row(struct table *table, const char *format, ...)
 
 void table_print(FILE *f, const struct table *table, const char *indent, bool color)
 {
-	if (!table)
-		return;
 	for (size_t r = 0; r < table->rows; r++) {
 		char *const *row = table->cell + r * table->columns;
 
 		fputs(indent, f);
 		fputs(r ? "" : color_on(color, COLOR_BOLD), f);
 		for (size_t c = 0; c < table->columns; c++) {
-			const char *text = row[c] ? row[c] : "";
+			const char *text = row[c];
 			int pad = (int)(table->width[c] - text_width(text));
 			bool last = c + 1 == table->columns;
 
@@ -134,8 +126,6 @@ void table_print(FILE *f, const struct table *table, const char *indent, bool co
 
 void table_free(struct table *table)
 {
-	if (!table)
-		return;
 	for (size_t i = 0; i < table->rows * table->columns; i++)
 		free(table->cell[i]);
 	free(table->cell);

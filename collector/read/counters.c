@@ -13,6 +13,7 @@
 
 #include "print/print.h"
 #include "read/counters.h"
+#include "trouble.h"
 
 #define ROW_READS 64 /* a row that never holds still in so many readings is taken as it is */
 
@@ -64,11 +65,18 @@ const struct ctr_values *ctr_find(const struct ctr_snapshot *snapshot, const cha
 
 /* ---- reading ---- */
 
-static int read_at(int fd, void *into, size_t bytes, uint64_t offset)
+static ssize_t read_some(int fd, void *into, size_t bytes, uint64_t offset)
 {
 	ssize_t n = pread(fd, into, bytes, (off_t)offset);
 
-	return n == (ssize_t)bytes ? 0 : -1;
+	if (n < 0)
+		trouble_end("cannot read a counters page: %s; look after the disk, then ask again", strerror(errno));
+	return n;
+}
+
+static int read_at(int fd, void *into, size_t bytes, uint64_t offset)
+{
+	return read_some(fd, into, bytes, offset) == (ssize_t)bytes ? 0 : -1;
 }
 
 static enum ctr_read open_page(const char *path, int *fd, struct error *error)
@@ -109,7 +117,7 @@ static enum ctr_read read_head(int fd, const char *path, struct ctr_page *head, 
 {
 	static const char zeros[sizeof(head->magic)];
 	size_t sealed = offsetof(struct ctr_page, comm); /* what follows may change */
-	ssize_t n = pread(fd, head, offsetof(struct ctr_page, row), 0);
+	ssize_t n = read_some(fd, head, offsetof(struct ctr_page, row), 0);
 	uint32_t crc;
 	char last;
 

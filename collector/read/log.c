@@ -12,6 +12,7 @@
 
 #include "read/log.h"
 #include "error.h"
+#include "trouble.h"
 
 #define STORED_MAX ((uint32_t)LZ4_COMPRESSBOUND(LOG_CHUNK_RAW_MAX))
 #define SCAN_BYTES LOG_CHUNK_RAW_MAX
@@ -163,15 +164,19 @@ static bool record_is_sound(const struct log_record *rec)
 
 /* ---- the file ---- */
 
-static bool read_at(int fd, void *to, size_t bytes, uint64_t offset)
+/* False: the file ends before. */
+static bool read_at(const struct log *log, void *to, size_t bytes, uint64_t offset)
 {
 	size_t got = 0;
 
 	while (got < bytes) {
-		ssize_t n = pread(fd, (char *)to + got, bytes - got, (off_t)(offset + got));
+		ssize_t n = pread(log->fd, (char *)to + got, bytes - got, (off_t)(offset + got));
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n <= 0)
+		if (n < 0)
+			trouble_end("cannot read '%s': %s; look after the disk, then ask again", log->path,
+				    strerror(errno));
+		if (!n)
 			return false;
 		got += (size_t)n;
 	}
@@ -185,7 +190,7 @@ static int check_file_header(struct log *log, const char *path, struct error *er
 	struct log_file_header *h = &log->header, copy;
 	size_t got = log->bytes < sizeof *h ? (size_t)log->bytes : sizeof *h;
 
-	if (!read_at(log->fd, h, got, 0)) {
+	if (!read_at(log, h, got, 0)) {
 		error_set(err, "%s: cannot read: %s", path, strerror(errno));
 		return -1;
 	}
@@ -218,6 +223,7 @@ int log_open(struct log *log, const char *path, struct error *err)
 	struct stat st;
 
 	memset(log, 0, sizeof *log);
+	log->path = path;
 	log->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (log->fd < 0) {
 		error_set(err, "%s: cannot open: %s", path, strerror(errno));
@@ -297,12 +303,11 @@ static uint64_t find_chunk(struct log *log, uint64_t from)
 		size_t want = room < SCAN_BYTES ? (size_t)room : SCAN_BYTES;
 		unsigned char *hit = log->stored, *end = log->stored + want;
 
-		if (!read_at(log->fd, log->stored, want, from))
+		if (!read_at(log, log->stored, want, from))
 			return log->bytes;
 		while ((hit = memmem(hit, (size_t)(end - hit), magic, sizeof magic))) {
 			uint64_t at = from + (uint64_t)(hit - log->stored);
-			if (at + sizeof h <= log->bytes && read_at(log->fd, &h, sizeof h, at) &&
-			    chunk_header_is_sound(&h))
+			if (at + sizeof h <= log->bytes && read_at(log, &h, sizeof h, at) && chunk_header_is_sound(&h))
 				return at;
 			hit++;
 		}
@@ -315,7 +320,7 @@ static uint64_t find_chunk(struct log *log, uint64_t from)
 
 static bool decode(struct log *log, const struct log_chunk_header *h)
 {
-	if (!read_at(log->fd, log->stored, h->stored_bytes, log->offset + sizeof *h) ||
+	if (!read_at(log, log->stored, h->stored_bytes, log->offset + sizeof *h) ||
 	    log_crc32c(0, log->stored, h->stored_bytes) != h->payload_crc)
 		return false;
 	if (h->codec == LOG_CODEC_STORED) {
@@ -354,7 +359,7 @@ static bool next_chunk(struct log *log)
 	struct log_chunk_header h;
 
 	while (log->offset < log->bytes) {
-		if (log->bytes - log->offset < sizeof h || !read_at(log->fd, &h, sizeof h, log->offset) ||
+		if (log->bytes - log->offset < sizeof h || !read_at(log, &h, sizeof h, log->offset) ||
 		    !chunk_header_is_sound(&h)) {
 			resynchronise(log);
 			continue;

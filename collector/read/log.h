@@ -41,6 +41,7 @@ struct log {
 
 	/* the reader's own */
 	int fd;
+	const char *path;
 	uint64_t offset;   /* of the next chunk */
 	uint64_t next_seq; /* sequence number expected there */
 	uint64_t next_record;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "read/model_load.h"
+#include "trouble.h"
 
 /* ---- tying events and prints together ---- */
 
@@ -384,11 +385,11 @@ static int by_identity(const void *a, const void *b)
 
 static const struct model_plane **planes_in_order(const struct model_pool *pool)
 {
-	const struct model_plane **list = calloc(pool->n_planes + 1, sizeof *list);
+	const struct model_plane **list = trouble_need(calloc(pool->n_planes + 1, sizeof *list));
 
-	for (uint32_t i = 0; list && i < pool->n_planes; i++)
+	for (uint32_t i = 0; i < pool->n_planes; i++)
 		list[i] = &pool->plane[i];
-	if (list && pool->n_planes)
+	if (pool->n_planes)
 		qsort(list, pool->n_planes, sizeof *list, by_identity);
 	return list;
 }
@@ -403,7 +404,6 @@ bool model_same_layout(const struct model_pool *a, const struct model_pool *b)
 		return false;
 	x = planes_in_order(a);
 	y = planes_in_order(b);
-	same = x && y;
 	for (uint32_t i = 0; same && i < a->n_planes; i++)
 		same = x[i]->identity == y[i]->identity && x[i]->dtype == y[i]->dtype && x[i]->elems == y[i]->elems &&
 		       x[i]->bytes == y[i]->bytes;

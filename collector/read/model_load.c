@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "read/model_load.h"
+#include "trouble.h"
 
 #define POOLS_MAX        4096u
 #define PLANES_TOTAL_MAX (1u << 20)
@@ -223,7 +224,7 @@ uint32_t print_number(struct print_numbers *numbers, const struct log_fingerprin
 	if (part->first_plane == 0) {
 		number = numbers->n++;
 		if (part->n_planes < part->total_planes && !map_set(&numbers->open, key, number))
-			return MODEL_NONE;
+			trouble_memory();
 		return (uint32_t)number;
 	}
 	number = map_get(&numbers->open, key);

@@ -16,6 +16,7 @@
 #include "print/print.h"
 #include "read/log.h"
 #include "read/run.h"
+#include "trouble.h"
 
 /* ---- is a process alive ---- */
 
@@ -213,8 +214,12 @@ static int list_files(struct run *run, struct error *error)
 		error_set(error, "cannot list '%s': %s", run->path, strerror(errno));
 		return -1;
 	}
-	while (!failed && (entry = readdir(directory)))
+	while (!failed && (errno = 0, entry = readdir(directory)))
 		failed = add_file(run, entry->d_name, error);
+	if (!failed && errno) {
+		error_set(error, "cannot list '%s' to its end: %s", run->path, strerror(errno));
+		failed = -1;
+	}
 	closedir(directory);
 	return failed;
 }
@@ -239,7 +244,7 @@ static int keep_problem(struct run_process *process, const char *text)
 {
 	free(process->counters);
 	process->counters = NULL;
-	process->counters_problem = strdup(text);
+	process->counters_problem = trouble_need(strdup(text));
 	return 0;
 }
 

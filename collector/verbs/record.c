@@ -25,6 +25,7 @@
 #include "options.h"
 #include "print/print.h"
 #include "read/run.h"
+#include "trouble.h"
 
 enum { RECORD_FAILED = 125, RECORD_CANNOT_RUN = 126, RECORD_NOT_FOUND = 127 };
 
@@ -131,13 +132,6 @@ static int find_parts(struct record *r)
 
 /* ---- the environment ---- */
 
-/* Half an environment would record something else than what was asked for. */
-static _Noreturn void out_of_memory(void)
-{
-	complain("record", "out of memory");
-	exit(RECORD_FAILED);
-}
-
 /* A list under construction: "a,b,c". */
 static char *list_add(char *list, const char *item, const char *separator)
 {
@@ -146,16 +140,16 @@ static char *list_add(char *list, const char *item, const char *separator)
 	if (!item || !*item)
 		return list;
 	if (asprintf(&grown, "%s%s%s", list ? list : "", list ? separator : "", item) < 0)
-		out_of_memory();
+		trouble_memory();
 	free(list);
 	return grown;
 }
 
-/* Sets or removes; takes the value. */
+/* Sets or removes; takes the value. Half an environment would record something else than what was asked for. */
 static void env_list(const char *name, char *value)
 {
 	if (value ? setenv(name, value, 1) : unsetenv(name))
-		out_of_memory();
+		trouble_memory();
 	free(value);
 }
 
@@ -163,10 +157,8 @@ static void env_list(const char *name, char *value)
 static char *list_add_rest(char *list, const char *before, const char *between, const char *ours)
 {
 	for (before = before ? before : ""; *(before += strspn(before, between)); before += strcspn(before, between)) {
-		char *entry = strndup(before, strcspn(before, between));
+		char *entry = trouble_need(strndup(before, strcspn(before, between)));
 
-		if (!entry)
-			out_of_memory();
 		if (strcmp(entry, ours) != 0)
 			list = list_add(list, entry, ":");
 		free(entry);
@@ -234,7 +226,7 @@ static char *number_of(uint64_t number)
 	char *text = NULL;
 
 	if (asprintf(&text, "%" PRIu64, number) < 0)
-		out_of_memory();
+		trouble_memory();
 	return text;
 }
 
@@ -296,15 +288,19 @@ static int make_run(struct record *r)
 	return fail("the path of the run directory is too long: give -o a shorter one");
 }
 
-/* Only what we made: a command that never ran leaves no run behind. */
+/* Only what we made: a command that never ran leaves no run behind. There may be no memory for a name. */
 static void remove_run(const struct record *r)
 {
-	char *path = NULL;
-
-	if (asprintf(&path, "%s/%s", r->run, MANIFEST_NAME) >= 0)
-		unlink(path);
-	free(path);
+	unlinkat(r->directory, MANIFEST_TEMPORARY, 0);
+	unlinkat(r->directory, MANIFEST_NAME, 0);
 	rmdir(r->run);
+}
+
+static struct record *begun; /* for where no argument reaches */
+
+static void remove_begun(void)
+{
+	remove_run(begun);
 }
 
 static json_t *options_json(const struct record *r)
@@ -372,6 +368,7 @@ static int end_run(struct record *r, int wait_status)
 	int status = WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 	struct error error;
 
+	trouble_ends_with(status, NULL);
 	manifest_end(r->manifest, status);
 	if (!is_still_there(r))
 		complain("record", "'%s' is not the directory that was made any more: its manifest was not finished",
@@ -413,6 +410,8 @@ static int record(struct record *r)
 	warn_of_arm(options_text(&r->o, "arm"));
 	if (check_options(&r->o) || find_parts(r) || make_run(r))
 		return RECORD_FAILED;
+	begun = r;
+	trouble_ends_with(RECORD_FAILED, remove_begun);
 	if (set_environment(r)) {
 		rmdir(r->run);
 		return RECORD_FAILED;
@@ -430,8 +429,10 @@ static int record(struct record *r)
 int cmd_record(int argc, char **argv)
 {
 	struct record r = { .directory = -1 };
-	int status = options_parse(VERB_record, argc, argv, &r.o);
+	int status;
 
+	trouble_ends_with(RECORD_FAILED, NULL);
+	status = options_parse(VERB_record, argc, argv, &r.o);
 	if (status >= 0)
 		return status;
 	status = record(&r);

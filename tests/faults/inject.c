@@ -4,9 +4,7 @@
  * addresses, and those of its own into the driver, by what it looks up for itself. Nobody else's calls are touched: not the
  * server's, not those that the shim passes on.
  *
- *	FAULT=NAME:FROM-TO:ERROR,...   calls FROM to TO of NAME fail (from 1; TO empty: for good) with this errno or driver result;
- *				       ERROR "hang": they never return
- *	FAULT_COUNT=FILE               where the calls are counted, whoever is killed: see struct counted
+ *	FAULT, FAULT_COUNT             see plan.h
  *	FAULT_CLOCK=AT:SECONDS         from its AT-th reading on CLOCK_REALTIME is SECONDS off
  *
  * NAME is a row of the tables below; a row of the driver's is called by its symbol; dlsym.CALL is the look-up of one.
@@ -14,11 +12,9 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <link.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -27,17 +23,7 @@
 #include <unistd.h>
 
 #include "shim/hook/driver.h"
-
-/* Calls pass through with as many words as any of them has: reading too many from the caller's frame harms nobody. */
-#define WORDS(X) X(0), X(1), X(2), X(3), X(4), X(5), X(6), X(7), X(8), X(9), X(10)
-#define PARAM(i) uintptr_t a##i
-#define ARG(i)   a##i
-typedef uintptr_t word_fn(WORDS(PARAM));
-
-#define FAILS    ((uintptr_t)-1)
-#define CODE     1 /* returns the error itself */
-#define ERRNO    0
-#define DONE_TOO 2 /* is done all the same: a descriptor whose close fails is closed */
+#include "tests/faults/plan.h"
 
 /* name, what it returns when it fails, how the error is told, which one */
 #define LIBC_CALLS(X)                                                                                                  \
@@ -136,13 +122,7 @@ enum row {
 	LIBC_CALLS(LIBC_ROW) SYSTEM_CALLS(SYSTEM_ROW) SHIM_DRIVER_CALLS(DRIVER_ROW) ROWS
 };
 
-struct row_is {
-	const char *name;
-	uintptr_t result;
-	int how, error;
-};
-
-static const struct row_is rows[ROWS] = {
+static const struct plan_row rows[ROWS] = {
 #define LIBC_IS(name, result, how, error) [ROW_##name] = { #name, result, how, error },
 #define SYSTEM_IS(name, error)            [ROW_SYS_##name] = { "syscall." #name, FAILS, ERRNO, error },
 #define DRIVER_IS(member, symbol, ...)                                                                                 \
@@ -150,56 +130,17 @@ static const struct row_is rows[ROWS] = {
 	LIBC_CALLS(LIBC_IS) SYSTEM_CALLS(SYSTEM_IS) SHIM_DRIVER_CALLS(DRIVER_IS)
 };
 
-/* In the file that FAULT_COUNT names, one for each row, in this order. */
-struct counted {
-	char name[56];
-	uint64_t calls;
-};
-static struct counted in_memory[ROWS], *counted = in_memory;
-
 static word_fn *real[ROWS];
-
-/* ---- which calls fail ---- */
-
-static struct fault {
-	enum row row;
-	uint64_t from, to;
-	int error; /* 0: the row's own */
-	bool hang;
-} faults[16];
-static unsigned n_faults;
-
-static bool due(enum row row, int *error)
-{
-	uint64_t now = __atomic_add_fetch(&counted[row].calls, 1, __ATOMIC_RELAXED);
-
-	for (unsigned i = 0; i < n_faults; i++)
-		if (faults[i].row == row && now >= faults[i].from && now <= faults[i].to) {
-			*error = faults[i].error ? faults[i].error : rows[row].error;
-			while (faults[i].hang)
-				pause();
-			return true;
-		}
-	return false;
-}
-
-static uintptr_t fail(const struct row_is *is, int error)
-{
-	if (is->how == CODE)
-		return (uintptr_t)error;
-	errno = error;
-	return is->result;
-}
 
 #define THUNK(name)                                                                                                    \
 	static uintptr_t thunk_##name(WORDS(PARAM))                                                                    \
 	{                                                                                                              \
 		int error;                                                                                             \
-		if (!due(ROW_##name, &error))                                                                          \
+		if (!plan_due(ROW_##name, &error))                                                                     \
 			return real[ROW_##name](WORDS(ARG));                                                           \
 		if (rows[ROW_##name].how == DONE_TOO)                                                                  \
 			real[ROW_##name](WORDS(ARG));                                                                  \
-		return fail(&rows[ROW_##name], error);                                                                 \
+		return plan_fail(&rows[ROW_##name], error);                                                            \
 	}
 #define LIBC_THUNK(name, ...)             THUNK(name)
 #define DRIVER_THUNK(member, symbol, ...) THUNK(symbol)
@@ -213,8 +154,8 @@ static uintptr_t thunk_syscall(PARAM(0), PARAM(1), PARAM(2), PARAM(3), PARAM(4),
 	switch (a0) {
 #define SYSTEM_CASE(name, ...)                                                                                         \
 	case SYS_##name:                                                                                               \
-		if (due(ROW_SYS_##name, &error))                                                                       \
-			return fail(&rows[ROW_SYS_##name], error);                                                     \
+		if (plan_due(ROW_SYS_##name, &error))                                                                  \
+			return plan_fail(&rows[ROW_SYS_##name], error);                                                \
 		break;
 		SYSTEM_CALLS(SYSTEM_CASE)
 	default:
@@ -279,7 +220,7 @@ static void *look_up(void *handle, const char *name)
 		return found;
 	}
 	filling = i + 1 < OWN_CALLS ? i + 1 : 0;
-	if (due(own[i].row + 1, &error))
+	if (plan_due(own[i].row + 1, &error))
 		return NULL;
 	if (!found)
 		return NULL;
@@ -386,56 +327,14 @@ static int visit(struct dl_phdr_info *info, size_t size, void *unused)
 
 /* ---- what is asked for ---- */
 
-static void parse_one(char *text)
-{
-	char *name = strsep(&text, ":"), *range = strsep(&text, ":"), *to = range ? strchr(range, '-') : NULL;
-	struct fault *f = &faults[n_faults];
-
-	for (f->row = 0; f->row < ROWS && strcmp(rows[f->row].name, name); f->row++)
-		;
-	if (f->row == ROWS || !range || n_faults == sizeof faults / sizeof faults[0]) {
-		fprintf(stderr, "FAULT: %s: no such call\n", name);
-		abort();
-	}
-	f->from = f->to = strtoull(range, NULL, 10);
-	if (to)
-		f->to = to[1] ? strtoull(to + 1, NULL, 10) : UINT64_MAX;
-	f->error = text ? atoi(text) : 0;
-	f->hang = text && !strcmp(text, "hang");
-	n_faults++;
-}
-
-static void map_counts(const char *path)
-{
-	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	void *map;
-
-	if (fd < 0 || ftruncate(fd, sizeof in_memory))
-		abort();
-	map = mmap(NULL, sizeof in_memory, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (map == MAP_FAILED)
-		abort();
-	close(fd);
-	counted = map;
-	for (unsigned i = 0; i < ROWS; i++)
-		strncpy(counted[i].name, rows[i].name, sizeof counted[i].name - 1);
-}
-
 __attribute__((constructor)) static void start(void)
 {
-	const char *asked = getenv("FAULT"), *count = getenv("FAULT_COUNT"), *clock = getenv("FAULT_CLOCK");
-	char copy[1024] = "", *rest = copy, *one;
+	const char *clock = getenv("FAULT_CLOCK");
 
-	if (asked)
-		snprintf(copy, sizeof copy, "%s", asked);
-	while ((one = strsep(&rest, ",")))
-		if (*one)
-			parse_one(one);
+	plan_read(rows, ROWS);
 	if (clock) {
 		clock_at = strtoull(clock, NULL, 10);
 		clock_off = strchr(clock, ':') ? atoll(strchr(clock, ':') + 1) : 0;
 	}
-	if (count)
-		map_counts(count);
 	dl_iterate_phdr(visit, NULL);
 }
