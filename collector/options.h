@@ -57,7 +57,7 @@ enum option_kind {
 	  "record key texts as they are (they may be user text) instead of their hashes")                              \
 	X(V(record), "audit", 0, OPTION_FLAG, false, NULL, NULL, NULL,                                                 \
 	  "reach libraries that are opened with RTLD_DEEPBIND too, by way of LD_AUDIT")                                \
-	X(V(status), "watch", 0, OPTION_FLAG, false, NULL, NULL, NULL, "print again every second until interrupted")   \
+	X(V(status), "watch", 0, OPTION_FLAG, false, NULL, NULL, NULL, "print again every second until the run ends")  \
 	X(V(check) | V(diff) | V(verify), "expect", 0, OPTION_EXPECT, true, "PROBE>=N", NULL, NULL,                    \
 	  "require that many attempts of a probe, named or by glob")                                                   \
 	X(V(diff), "align", 0, OPTION_CHOICE, false, "HOW", "auto/slot/key/order", "auto", "how rows are paired")      \

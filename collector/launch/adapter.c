@@ -130,6 +130,10 @@ static int take_points(struct adapter *adapter, const char *stem, struct error *
 		return -1;
 	}
 	failed = read_points(adapter, path[i - 1], f, error);
+	if (!failed && ferror(f)) {
+		error_set(error, "cannot read '%s' to its end", path[i - 1]);
+		failed = -1;
+	}
 	fclose(f);
 	return failed;
 }

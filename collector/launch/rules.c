@@ -3,18 +3,37 @@
  * rules.c: reads NAME.doctor and judges settings by it. Both are input: what has another shape than expected is not there.
  */
 #include <dirent.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "launch/install.h"
 #include "launch/rules.h"
 
 #define SUFFIX     ".doctor"
 #define FILES_MAX  64
+#define FILE_MAX   (1 << 20)
 #define LOOK_DEPTH 5
 
 /* ---- the files ---- */
+
+/* Nobody's pipe may make us wait, nor a device feed us for ever. */
+static json_t *load_file(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	json_t *rules = NULL;
+	struct stat st;
+
+	if (fd < 0)
+		return NULL;
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size <= FILE_MAX)
+		rules = json_loadfd(fd, 0, NULL);
+	close(fd);
+	return rules;
+}
 
 static void load_folder(json_t *all, const char *folder)
 {
@@ -29,7 +48,7 @@ static void load_folder(json_t *all, const char *folder)
 		if (n <= strlen(SUFFIX) || strcmp(entry->d_name + n - strlen(SUFFIX), SUFFIX) != 0)
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
-		rules = json_load_file(path, 0, NULL);
+		rules = load_file(path);
 		if (json_is_object(rules))
 			json_array_append(all, rules);
 		json_decref(rules);

@@ -13,6 +13,7 @@
 
 #define ANSWER_MAX    (4u << 20)
 #define CHECKS_MAX    32
+#define PATHS_MAX     8 /* each may take as long as an answer may */
 #define DOCTOR_SCHEMA 1
 
 enum state { STATE_OK, STATE_WARNING, STATE_PROBLEM };
@@ -128,7 +129,7 @@ static json_t *ask_by(json_t *rules, const char *url, struct error *error)
 	json_t *paths = json_object_get(rules, "paths"), *info = NULL;
 	struct error later, *say = error; /* the first path that goes wrong is the one to tell of */
 
-	for (size_t i = 0; !info && i < json_array_size(paths); i++) {
+	for (size_t i = 0; !info && i < json_array_size(paths) && i < PATHS_MAX; i++) {
 		const char *path = json_string_value(json_array_get(paths, i));
 
 		if (!path)
@@ -198,6 +199,18 @@ bool doctor_url_asked(const struct options *o)
 	       options_given(o, "tokens");
 }
 
+/* -1: each number that is given is one of requests or tokens. */
+static int check_plan(const struct options *o)
+{
+	static const char *const number[] = { "concurrency", "tokens" };
+
+	for (size_t i = 0; i < sizeof(number) / sizeof(number[0]); i++)
+		if (options_given(o, number[i]) && options_int(o, number[i]) < 1)
+			return options_usage(VERB_doctor, "--%s cannot be '%s': it is 1 or more", number[i],
+					     options_text(o, number[i]));
+	return -1;
+}
+
 static int ask_and_judge(const struct options *o, const struct run *run)
 {
 	struct rules_facts facts = { .options = o, .run = run };
@@ -228,6 +241,9 @@ int doctor_url(const struct options *o)
 	if (o->n_operands)
 		return options_usage(VERB_doctor,
 				     "--url asks a server that runs, CMD is one that does not: give one of them");
+	status = check_plan(o);
+	if (status >= 0)
+		return status;
 	if (!options_given(o, "run"))
 		return ask_and_judge(o, NULL);
 	if (run_open(&run, options_text(o, "run"), &error)) {

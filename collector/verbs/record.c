@@ -323,12 +323,21 @@ static json_t *options_json(const struct record *r)
 
 /* ---- after the command ---- */
 
+/* How a command that failed went, behind what it did not record: that alone may be why. */
+static void put_end(char *text, size_t size, int wait_status)
+{
+	if (WIFSIGNALED(wait_status))
+		snprintf(text, size, "; the command itself was ended by signal %d", WTERMSIG(wait_status));
+	else if (WEXITSTATUS(wait_status))
+		snprintf(text, size, "; the command itself failed with status %d", WEXITSTATUS(wait_status));
+}
+
 /* A run in which nothing recorded must say so, and why, before anybody takes it for a measurement. */
-static void check_loaded(const struct record *r)
+static void check_loaded(const struct record *r, int wait_status)
 {
 	struct launcher launcher = launcher_look(r->o.n_operands, r->o.operands);
 	const char *command = r->o.operands[0], *problem = NULL;
-	char path[PATH_MAX], through[PATH_MAX] = "";
+	char path[PATH_MAX], through[PATH_MAX] = "", end[64] = "";
 	struct run run;
 	size_t pages = 0;
 
@@ -339,19 +348,20 @@ static void check_loaded(const struct record *r)
 	}
 	if (pages)
 		return;
+	put_end(end, sizeof(end), wait_status);
 	if (!program_find(command, path, sizeof(path)))
 		problem = program_problem(program_inspect(path, through, sizeof(through)));
 	if (launcher.loss == LAUNCHER_LOSES_ALL)
-		complain("record", "never_loaded: no process recorded anything: '%s' %s; %s", command, launcher.text,
-			 launcher.remedy);
+		complain("record", "never_loaded: no process recorded anything: '%s' %s; %s%s", command, launcher.text,
+			 launcher.remedy, end);
 	else if (problem)
-		complain("record", "never_loaded: no process recorded anything: '%s' %s", through, problem);
+		complain("record", "never_loaded: no process recorded anything: '%s' %s%s", through, problem, end);
 	else
 		complain("record",
 			 "never_loaded: no process recorded anything: none initialised CUDA or registered a pool, or a "
 			 "launcher "
-			 "dropped the environment; 'slotprobe doctor -- %s' checks",
-			 command);
+			 "dropped the environment; 'slotprobe doctor -- %s' checks%s",
+			 command, end);
 }
 
 /* The command may have put something else in its place, a link to anywhere too. */
@@ -375,7 +385,7 @@ static int end_run(struct record *r, int wait_status)
 			 r->run);
 	else if (manifest_write(r->manifest, r->run, &error))
 		complain("record", "%s; the recording itself is there", error.text);
-	check_loaded(r);
+	check_loaded(r, wait_status);
 	return status;
 }
 

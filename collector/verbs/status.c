@@ -180,7 +180,8 @@ static void warn(const struct run *run, size_t lossy)
 			 amount_of(damaged, "counters page", "counters pages"), unreconciled);
 }
 
-static int show(const struct options *o, bool first)
+/* *over: the run has ended, and will not change any more. */
+static int show(const struct options *o, bool first, bool *over)
 {
 	struct output output;
 	struct error error;
@@ -206,6 +207,7 @@ static int show(const struct options *o, bool first)
 		print_text(output.f, &run, o->color);
 	if (first)
 		warn(&run, lossy);
+	*over = !strcmp(run_state(&run), "ended") || !strcmp(run_state(&run), "killed");
 	run_close(&run);
 	if (!output_close(&output, &error))
 		return 0;
@@ -217,7 +219,7 @@ int cmd_status(int argc, char **argv)
 {
 	struct options o;
 	int status = options_parse(VERB_status, argc, argv, &o);
-	bool first = true;
+	bool first = true, over = false;
 
 	if (status >= 0)
 		return status;
@@ -228,9 +230,9 @@ int cmd_status(int argc, char **argv)
 		sigaction(SIGTERM, &action, NULL);
 	}
 	do {
-		status = show(&o, first);
+		status = show(&o, first, &over);
 		first = false;
-	} while (!status && options_given(&o, "watch") && !stop && (sleep(1), !stop));
+	} while (!status && options_given(&o, "watch") && !over && !stop && (sleep(1), !stop));
 	options_free(&o);
 	return status;
 }

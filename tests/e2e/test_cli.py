@@ -458,7 +458,7 @@ def test_status_knows_a_torn_tail_of_a_live_log_from_damage(slotprobe, tmp_path)
 
 def test_status_watch_reads_the_logs_once(command, tmp_path):
     chunks = b"".join(fakerun.chunk(i, 0, []) for i in range(3000))
-    run = fakerun.make(tmp_path / "run", p=fakerun.page(), log_bytes=fakerun.log(chunks=chunks))
+    run = fakerun.make(tmp_path / "run", p=fakerun.live_page(), log_bytes=fakerun.log(chunks=chunks))
     size = next(run.glob("*.log")).stat().st_size
     with subprocess.Popen([command, "status", "--watch", run], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
         def turn():
@@ -469,6 +469,27 @@ def test_status_watch_reads_the_logs_once(command, tmp_path):
         child.send_signal(signal.SIGINT)
         assert child.wait(20) == 0
     assert size > 100000 and first > size and third - first < size * 1.6, (size, first, third)  # two turns read two pages, no log
+
+
+@pytest.mark.parametrize("json_too", [(), ("--json",)])
+def test_status_watch_ends_with_the_run(command, tmp_path, json_too):
+    with subprocess.Popen(["sleep", "60"]) as server:
+        page = fakerun.page(server.pid, fakerun.starttime(server.pid), os.uname().nodename, fakerun.RUNNING)
+        run = fakerun.make(tmp_path / "run", p=page)
+        with subprocess.Popen([command, "status", "--watch", *json_too, run], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
+            first = child.stdout.readline()
+            with pytest.raises(subprocess.TimeoutExpired):
+                child.wait(2.5)
+            server.kill()
+            server.wait()
+            rest = first + child.stdout.read()
+            assert child.wait(20) == 0
+    assert rest.count(b"killed") and (json_too or rest.splitlines()[0].startswith(b"run ") and b"running" in rest.splitlines()[0])
+
+
+def test_status_watch_of_a_run_that_has_ended_prints_it_once(slotprobe, good):
+    done = slotprobe("status", "--watch", good)
+    assert (done.returncode, done.stdout) == (0, slotprobe("status", good).stdout) and b": ended" in done.stdout
 
 
 def test_a_log_with_an_end_says_that_its_process_ended(slotprobe, good):
@@ -786,7 +807,9 @@ def test_record_true(slotprobe, tmp_path):
 @pytest.mark.parametrize("script, status", [("exit 0", 0), ("exit 7", 7), ("exit 125", 125), ("kill -TERM $$", 143), ("kill -KILL $$", 137),
                                             ("kill -SEGV $$", 139)])
 def test_record_status(slotprobe, tmp_path, script, status):
-    never_loaded(slotprobe("record", "-o", "r", "--", "/bin/sh", "-c", script), status)
+    said = never_loaded(slotprobe("record", "-o", "r", "--", "/bin/sh", "-c", script), status).stderr.decode()
+    how = f"was ended by signal {status - 128}" if status > 128 else f"failed with status {status}"
+    assert said.endswith(f"; the command itself {how}\n") if status else "the command itself" not in said
     assert manifest_of(tmp_path / "r")["exit"] == status
 
 
@@ -1180,8 +1203,9 @@ def test_a_served_run_is_steered_read_and_killed(slotprobe, command, toy, tmp_pa
     assert "second" in labels
 
 
-def test_status_watch(command, slotprobe, good):
-    with subprocess.Popen([command, "status", "--watch", good], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+def test_status_watch(command, tmp_path):
+    run = fakerun.make(tmp_path / "run", p=fakerun.live_page())
+    with subprocess.Popen([command, "status", "--watch", run], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
         first = child.stdout.readline()
         assert first.startswith(b"run ")
         while child.stdout.readline() != first:  # the second time that it is printed

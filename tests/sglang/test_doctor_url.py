@@ -2,6 +2,7 @@
 """slotprobe doctor --url, against a loopback server that answers as SGLang does."""
 import http.server
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -180,3 +181,35 @@ def test_nothing_else_needs_libcurl(build):
     """Neither the command nor the preload is linked with it."""
     for file in ("slotprobe", "libslotprobe.so"):
         assert "curl" not in subprocess.run(["readelf", "-d", build / file], capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+def test_rules_that_are_no_file_are_not_waited_for(build, serve, tmp_path, monkeypatch):
+    """A pipe that nobody writes, a device without an end; the good file beside them is read."""
+    (tmp_path / "other.doctor").write_text(json.dumps({"knows": ["version"], "paths": ["/info"], "server": "Other", "checks": []}))
+    os.mkfifo(tmp_path / "pipe.doctor")
+    (tmp_path / "endless.doctor").symlink_to("/dev/zero")
+    monkeypatch.setenv("SLOTPROBE_PROBE_PATH", str(tmp_path))
+    status, found = doctor(build, "--url", serve({"/info": {"version": "7"}}))
+    assert status == 0 and found["server"]["text"] == "Other 7 answers"
+
+
+def test_only_so_many_paths_are_asked(build, serve, tmp_path, monkeypatch):
+    asked = []
+
+    class Answers(dict):
+        def get(self, path, default=None):
+            asked.append(path)
+            return super().get(path, default)
+    (tmp_path / "many.doctor").write_text(json.dumps({"knows": ["many"], "paths": [f"/many{i}" for i in range(1000)]}))
+    monkeypatch.setenv("SLOTPROBE_PROBE_PATH", str(tmp_path))
+    status, _ = doctor(build, "--url", serve(Answers()))
+    many = [path for path in asked if path.startswith("/many")]
+    assert status == 1 and many == [f"/many{i}" for i in range(8)]
+
+
+@pytest.mark.parametrize("option", ["--concurrency", "--tokens"])
+@pytest.mark.parametrize("value", ["-1", "0", "-9223372036854775808"])
+def test_a_number_below_one_is_refused(build, option, value):
+    done = subprocess.run([str(build / "slotprobe"), "doctor", "--url", "http://127.0.0.1:9", option, value], capture_output=True, text=True,
+                          timeout=60, check=False)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and f"{option} cannot be '{value}'" in done.stderr and not done.stdout
