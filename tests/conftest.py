@@ -24,6 +24,16 @@ def root() -> pathlib.Path:
 
 
 @pytest.fixture(scope="session")
+def before_ours() -> str:
+    """What stands before libslotprobe.so in the LD_PRELOAD of a program that is not built with the thread sanitizer, Python: its runtime, which
+    otherwise comes behind libc, and is passed over."""
+    if SAN != "tsan":
+        return ""
+    done = subprocess.run([os.environ.get("CC", "gcc"), "-print-file-name=libtsan.so"], capture_output=True, text=True, check=True)
+    return str(pathlib.Path(done.stdout.strip()).resolve()) + ":"
+
+
+@pytest.fixture(scope="session")
 def build() -> pathlib.Path:
     """The build folder; all but the unit tests in it is up to date."""
     folder = ROOT / (f"build-{SAN}" if SAN else os.environ.get("BUILD", "build"))

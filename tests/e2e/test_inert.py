@@ -22,17 +22,17 @@ def run(command, **environment):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_program_without_cuda_is_untouched(build, tmp_path, name):
-    recorded = {"LD_PRELOAD": str(build / "libslotprobe.so"), "SLOTPROBE_DIR": str(tmp_path / "run"), "SLOTPROBE_ARM": "graph-on",
+def test_a_program_without_cuda_is_untouched(build, before_ours, tmp_path, name):
+    recorded = {"LD_PRELOAD": f"{before_ours}{build}/libslotprobe.so", "SLOTPROBE_DIR": str(tmp_path / "run"), "SLOTPROBE_ARM": "graph-on",
                 "SLOTPROBE_RECORDING": "1"}
     assert run(PROGRAMS[name], **recorded) == run(PROGRAMS[name])
     assert not (tmp_path / "run").exists()
 
 
-def test_the_same_program_with_cuda_is_recorded(build, tmp_path):
+def test_the_same_program_with_cuda_is_recorded(build, before_ours, tmp_path):
     """The red twin: what leaves no trace above leaves one as soon as CUDA is initialised."""
     code = "import ctypes; print(ctypes.CDLL('libcuda.so.1').cuInit(0))"
-    status, out, _ = run([sys.executable, "-c", code], LD_PRELOAD=str(build / "libslotprobe.so"), SLOTPROBE_DIR=str(tmp_path / "run"),
+    status, out, _ = run([sys.executable, "-c", code], LD_PRELOAD=f"{before_ours}{build}/libslotprobe.so", SLOTPROBE_DIR=str(tmp_path / "run"),
                          LD_LIBRARY_PATH=str(build / "cpudriver"))
     assert (status, out.strip()) == (0, b"0")
     assert list((tmp_path / "run").glob("*.ctr")) and list((tmp_path / "run").glob("*.log"))
