@@ -121,12 +121,15 @@ check:
 	$(MAKE) --no-print-directory -s tests
 	$(PYTEST) tests $(OF_THEIR_OWN) $(PYTEST_ARGS)
 
-# Everything built with the address and undefined sanitizers, but the linters and what their runtime would be measured with or cannot
-# do: instructions and allocations counted, each call failing in turn, RTLD_DEEPBIND, programs that drop the environment. CI, which has no hour
-# to spare, runs a part: .ci/run.
-ASAN_CANNOT := DEEPBIND or bound_past_us or static_launcher or sudo or setuid
-# the runtimes make calls of their own, and take the C library's memory for theirs
+# Everything built with the address and undefined sanitizers, but the linters and what their runtime cannot do. CI, which has no hour to
+# spare, runs a part: .ci/run.
+# the runtime ends a program that opens something with RTLD_DEEPBIND
+ASAN_CANNOT := DEEPBIND or bound_past_us
+# they drop ASAN_OPTIONS, without which the runtime insists on being the first library
+ASAN_CANNOT += or static_launcher or sudo or setuid
+# the runtimes make calls of their own, and have their own memory in place of the C library's
 FAILING_CALLS := --ignore=tests/faults/test_each_call.py --ignore=tests/faults/test_command.py
+# tests/bench counts instructions and allocations, which would be the runtime's
 ASAN_TESTS ?= tests $(OF_THEIR_OWN) --ignore=tests/lint --ignore=tests/bench $(FAILING_CALLS)
 TSAN_TESTS ?= tests/unit tests/e2e tests/conform tests/random tests/faults $(FAILING_CALLS)
 .PHONY: check-asan check-tsan check-fuzz check-valgrind check-aarch64 check-all
