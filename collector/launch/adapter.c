@@ -14,6 +14,7 @@
 #include "launch/adapter.h"
 #include "launch/install.h"
 #include "shim/record/log_format.h"
+#include "trouble.h"
 
 #define POINTS_BYTES_MAX 65536
 
@@ -24,6 +25,16 @@ static bool is_kind(const char *path, mode_t kind)
 	return !stat(path, &st) && (st.st_mode & S_IFMT) == kind;
 }
 
+/* What is there has a real path; half an adapter would record something else than what was asked for. */
+static char *real_path(const char *path)
+{
+	char *real = realpath(path, NULL);
+
+	if (!real)
+		trouble_end("cannot resolve '%s': %s", path, strerror(errno));
+	return real;
+}
+
 /* Looks at STEM.so and at the folder STEM. True when either is there. */
 static bool take_stem(struct adapter *adapter, const char *stem)
 {
@@ -31,9 +42,9 @@ static bool take_stem(struct adapter *adapter, const char *stem)
 
 	snprintf(library, sizeof(library), "%s.so", stem);
 	if (is_kind(library, S_IFREG))
-		adapter->library = realpath(library, NULL);
+		adapter->library = real_path(library);
 	if (is_kind(stem, S_IFDIR))
-		adapter->package = realpath(stem, NULL);
+		adapter->package = real_path(stem);
 	return adapter->library || adapter->package;
 }
 
@@ -63,7 +74,6 @@ static int take_watch(struct adapter *adapter, const char *number)
 /* One line of a .points file; a comment begins with '#'. -1: no name of a probe. */
 static int take_line(struct adapter *adapter, char *line)
 {
-	char **points;
 	char *end;
 
 	line[strcspn(line, "#\r\n")] = 0;
@@ -79,12 +89,8 @@ static int take_line(struct adapter *adapter, char *line)
 	*end = 0;
 	if (!point_is_valid(line) || adapter->n_points == ADAPTER_POINTS_MAX)
 		return -1;
-	points = realloc(adapter->points, (adapter->n_points + 1) * sizeof(*points));
-	if (!points)
-		return -1;
-	adapter->points = points;
-	points[adapter->n_points] = strdup(line);
-	adapter->n_points += points[adapter->n_points] != NULL;
+	adapter->points = trouble_need(realloc(adapter->points, (adapter->n_points + 1) * sizeof(*adapter->points)));
+	adapter->points[adapter->n_points++] = trouble_need(strdup(line));
 	return 0;
 }
 
@@ -193,8 +199,8 @@ int adapter_resolve(struct adapter *adapter, const char *given, struct error *er
 				  given, given, given, tried);
 		return -1;
 	}
-	adapter->name = strdup(strrchr(stem, '/') ? strrchr(stem, '/') + 1 : stem);
-	if (adapter->name && !take_points(adapter, stem, error))
+	adapter->name = trouble_need(strdup(strrchr(stem, '/') ? strrchr(stem, '/') + 1 : stem));
+	if (!take_points(adapter, stem, error))
 		return 0;
 	adapter_free(adapter);
 	return -1;

@@ -36,6 +36,8 @@ class Command:
         self.build, self.folder = build, folder
         self.env = {k: v for k, v in os.environ.items() if not k.startswith(("SLOTPROBE_", "FAULT"))}
         self.env |= {"LD_LIBRARY_PATH": str(build / "cpudriver"), "LC_ALL": "C"}
+        (folder / "srv").mkdir()
+        (folder / "srv.points").write_text("srv.one\nsrv.two\nwatch 3\n")
         for name, (arm, *options) in ARMS.items():
             done = subprocess.run([build / "slotprobe", "record", "-o", folder / name, "--arm", arm, "--min-free", "0", "--", self.toy, "--arm",
                                    arm, *TOY, *options], capture_output=True, text=True, env=self.env, timeout=TIMEOUT, check=False)
@@ -49,7 +51,7 @@ class Command:
     def run(self, words, name="x", stdout=subprocess.PIPE, preexec=None, **environment):
         """The command with these words once."""
         file = self.folder / f"{name}.out"
-        places = {arm: str(self.folder / arm) for arm in ARMS} | {"file": str(file), "toy": self.toy, "run": str(self.folder / f"run-{name}")}
+        places = {arm: str(self.folder / arm) for arm in ARMS} | {"file": str(file), "toy": self.toy, "probe": str(self.folder / "srv"), "run": str(self.folder / f"run-{name}")}
         command = [str(self.build / "slotprobe"), *(word.format(**places) for word in words)]
         done = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=self.env | environment,
                               timeout=TIMEOUT, preexec_fn=preexec, check=False)

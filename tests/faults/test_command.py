@@ -3,6 +3,7 @@
 something else: it says the very same, or says in one line that it could not.
 
 `make faults` (FAULTS=all) fails every call; without it those after the first few of each name are a spread sample."""
+import json
 import os
 import re
 import resource
@@ -96,9 +97,8 @@ def test_every_import_is_known(build, root):
 
 # ---- record ----
 
-RECORD = ("record", "-o", "{run}", "--arm", "graph-on", "--min-free", "0", "--watch-slot", "3", "--", "{toy}", "--arm", "graph-on", "--requests", "2",
+RECORD = ("record", "-o", "{run}", "--arm", "graph-on", "--min-free", "0", "--probe", "{probe}", "--", "{toy}", "--arm", "graph-on", "--requests", "2",
           "--layers", "1", "--slots", "4", "--concurrency", "1")
-MANIFEST = {"arm": "graph-on", "exit": 0, "argv": list(RECORD[10:])}
 
 
 class Recorded:
@@ -107,6 +107,8 @@ class Recorded:
     def __init__(self, command, name, got):
         self.got, self.path = got, command.folder / f"run-{name}"
         self.verified = command.run(("verify", str(self.path))) if self.path.exists() else None
+        manifest = self.path / "run.json"
+        self.points = json.loads(manifest.read_text())["adapters"][0]["points"] if manifest.exists() else None
         shutil.rmtree(self.path, ignore_errors=True)
 
 
@@ -114,7 +116,7 @@ def wrong_recording(good, got, recorded):
     """None, or how this is neither the recording asked for nor an honest failure: the server's own answer, and all of the run or a word
     of what is not there; or 125, one line and no run."""
     lines = got.err.splitlines()
-    whole = recorded.verified is not None and recorded.verified.status == 0
+    whole = recorded.verified is not None and recorded.verified.status == 3 and recorded.points == ["srv.one", "srv.two"]
     if got.status == good.status and got.out == good.out:
         return None if (whole and not lines) or (lines and all(line.startswith("slotprobe") for line in lines)) else f"{got}, unsaid"
     if got.status in (125, 126, 127) and not got.out:
@@ -128,7 +130,8 @@ def test_record(command):
     """Each call of `record` itself; what it runs is left alone."""
     good, made = command.count(RECORD)
     assert good.status == 0 and good.out and not good.err and made["fork"] == 1
-    assert Recorded(command, "count", good).verified.status == 0
+    recorded = Recorded(command, "count", good)
+    assert recorded.verified.status == 3 and b"adapter srv" in recorded.verified.out and recorded.points  # which never fired
 
     def fail(name, k):
         which = f"record-{name}-{k}"
