@@ -23,8 +23,9 @@ bool deferred_begin(struct deferred *d, uint64_t questions, uint64_t bytes_max)
 	uint64_t parts = questions / PART_QUESTIONS + 1;
 
 	*d = (struct deferred) { .bytes_max = bytes_max };
-	d->n_parts = parts > PARTS_MAX ? PARTS_MAX : (uint32_t)parts;
-	d->part = calloc(d->n_parts, sizeof *d->part);
+	parts = parts > PARTS_MAX ? PARTS_MAX : parts;
+	d->part = calloc(parts, sizeof *d->part);
+	d->n_parts = d->part ? (uint32_t)parts : 0;
 	return d->part;
 }
 
