@@ -975,7 +975,7 @@ for _ in names:
 @contextlib.contextmanager
 def recording(command, tmp_path, *arguments):
     child = subprocess.Popen([command, "record", "-o", tmp_path / "r", *arguments], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                             stdin=subprocess.DEVNULL)
+                             stdin=subprocess.DEVNULL, process_group=0)  # of an orphaned group, CI's perhaps, nobody is stopped
     try:
         yield child
     finally:
