@@ -16,11 +16,28 @@ const struct reason_row reason_rows[REASON_COUNT] = {
 #undef REASON_ROW
 };
 
+/* What a lost record, a process that was not loaded or a full disk leads to: said behind what led to it. */
+static bool may_follow(enum reason_code code)
+{
+	return code == REASON_rank_missing || code == REASON_probe_never_fired || code == REASON_nothing_measured ||
+	       code == REASON_slot_missing;
+}
+
+static size_t place_of(const struct reasons *reasons, enum reason_code code)
+{
+	size_t i = reasons->n;
+
+	while (!may_follow(code) && i && may_follow(reasons->list[i - 1].code))
+		i--;
+	return i;
+}
+
 void reasons_add(struct reasons *reasons, enum reason_code code, const char *detail, ...)
 {
 	char raw[1024], text[1024];
 	struct reason *list;
 	va_list arguments;
+	size_t at;
 
 	if (reasons->seen[code]++ >= REASONS_PER_CODE)
 		return;
@@ -29,8 +46,10 @@ void reasons_add(struct reasons *reasons, enum reason_code code, const char *det
 	va_end(arguments);
 	list = trouble_need(realloc(reasons->list, (reasons->n + 1) * sizeof(*list)));
 	reasons->list = list;
-	list[reasons->n].code = code;
-	list[reasons->n].detail = trouble_need(strdup(text_safe(text, sizeof(text), raw, sizeof(raw))));
+	at = place_of(reasons, code);
+	memmove(&list[at + 1], &list[at], (reasons->n - at) * sizeof(*list));
+	list[at].code = code;
+	list[at].detail = trouble_need(strdup(text_safe(text, sizeof(text), raw, sizeof(raw))));
 	reasons->n++;
 }
 

@@ -53,7 +53,7 @@ enum reason_class { REASON_INVALID, REASON_BROKEN, REASON_UNPROVEN };
 	X(rank_missing, UNPROVEN, "a rank is missing in one of the runs",                                              \
 	  "record every rank of both runs; where one was started again, align by key")                                 \
 	X(records_dropped, UNPROVEN, "records were dropped",                                                           \
-	  "lower the load or the level, or free disk space, and record again")                                         \
+	  "lower the load (or the level, where it is above donations) or free disk space, and record again")           \
 	X(log_truncated, UNPROVEN, "a log ends in the middle of a chunk, or is gone",                                  \
 	  "let the server end by itself, or record again")                                                             \
 	X(log_damaged, UNPROVEN, "a log has a bad checksum, a gap or a record that makes no sense", "record again")    \
@@ -75,7 +75,7 @@ enum reason_class { REASON_INVALID, REASON_BROKEN, REASON_UNPROVEN };
 	X(bypassed_object, UNPROVEN, "a loaded object is bound to the driver or to dlsym past slotprobe",              \
 	  "record with --audit; if that was so, open the object without RTLD_DEEPBIND: what it launched was not seen") \
 	X(nothing_measured, UNPROVEN, "nothing was measured",                                                          \
-	  "give requests whose state is handed over for reuse, while recording is on")                                 \
+	  "give requests whose state is handed over for reuse, while recording is on ('slotprobe ctl RUN start')")     \
 	X(never_written, BROKEN, "a donated slot was never written since its allocation",                              \
 	  "the kernel that should write it wrote elsewhere: look at the call site and at slot 0")                      \
 	X(restore_differs, BROKEN, "a restored state is not the one that was donated",                                 \
@@ -111,7 +111,7 @@ struct reason {
 /* At most REASONS_PER_CODE of one code are kept, the others only counted: a damaged log must not print a million lines. */
 #define REASONS_PER_CODE 8
 struct reasons {
-	struct reason *list; /* in the order of the codes' first finding */
+	struct reason *list; /* as they were found, but what may only follow from another comes last */
 	size_t n;
 	size_t seen[REASON_COUNT]; /* how often each was added */
 };

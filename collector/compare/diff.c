@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "compare/arm.h"
 #include "compare/coverage.h"
 #include "compare/fold.h"
 #include "compare/judge.h"
@@ -33,19 +34,6 @@ const char *explain_kind_name(enum explain_kind kind)
 							      "misplaced",  "wrong_length", "unknown" };
 
 	return name[kind];
-}
-
-enum arm_promise arm_promise(const char *arm)
-{
-	static const char *const none[] = { "graph-off", "padded-eager", "graph-path-eager" };
-
-	if (arm && strcmp(arm, "graph-on") == 0)
-		return ARM_PROMISES_LAUNCHES;
-	for (size_t i = 0; arm && i < sizeof none / sizeof none[0]; i++) {
-		if (strcmp(arm, none[i]) == 0)
-			return ARM_PROMISES_NONE;
-	}
-	return ARM_PROMISES_NOTHING;
 }
 
 const char *diff_arm(const struct diff *diff, unsigned side)
@@ -528,7 +516,7 @@ static uint32_t unwritten_row(const struct diff *diff)
 	return ALIGN_NONE;
 }
 
-bool diff_hint(const struct diff *diff, char *out, size_t size)
+static bool hint_of_watch(const struct diff *diff, char *out, size_t size)
 {
 	uint32_t row = unwritten_row(diff);
 	const struct model_pool *pool;
@@ -541,6 +529,26 @@ bool diff_hint(const struct diff *diff, char *out, size_t size)
 	snprintf(out, size, "record again with --watch-slot %lld: a write that went to slot %lld would be seen there",
 		 slot, slot);
 	return true;
+}
+
+/* Two names of which neither promises anything: that graphs made the difference, or none, is not what was compared. */
+static bool hint_of_arms(const struct diff *diff, char *out, size_t size)
+{
+	const char *a = diff_arm(diff, 0), *b = diff_arm(diff, 1);
+
+	if (!a || !b || strcmp(a, b) == 0 || arm_promise(a) != ARM_PROMISES_NOTHING ||
+	    arm_promise(b) != ARM_PROMISES_NOTHING)
+		return false;
+	snprintf(out, size,
+		 "neither arm promises graphs or none: with --arm graph-on and --arm graph-off it would be proven that "
+		 "one "
+		 "had them");
+	return true;
+}
+
+bool diff_hint(const struct diff *diff, char *out, size_t size)
+{
+	return hint_of_watch(diff, out, size) || hint_of_arms(diff, out, size);
 }
 
 static bool is_one_folder(const char *a, const char *b)

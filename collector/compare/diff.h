@@ -131,13 +131,6 @@ const char *row_verdict_name(enum row_verdict verdict);
 const char *explain_kind_name(enum explain_kind kind);
 const char *diff_arm(const struct diff *diff, unsigned side); /* NULL: unknown */
 
-/* What an arm promises about launches of graphs that touch a pool. */
-enum arm_promise { ARM_PROMISES_NOTHING, ARM_PROMISES_LAUNCHES, ARM_PROMISES_NONE };
-enum arm_promise arm_promise(const char *arm);
-/* The known arm that this one may have been meant to be: they differ in case, blanks, dashes and underscores only. NULL: it
- * is a known one, or like none. */
-const char *arm_near_miss(const char *arm);
-
 /* By key a slot of B can have all its occurrences compared in rows of A: such a row says nothing of its own. */
 bool diff_row_speaks(const struct diff *diff, uint32_t row);
 

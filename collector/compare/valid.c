@@ -2,38 +2,15 @@
  *
  * valid.c: is this a comparison at all: the arms' promises, layouts, ranks, workloads, launches, probes.
  */
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "compare/arm.h"
 #include "compare/coverage.h"
 #include "compare/judge.h"
 #include "compare/lives.h"
 #include "print/print.h"
 #include "trouble.h"
-
-const char *arm_near_miss(const char *arm)
-{
-	static const char *const known[] = { "graph-on", "graph-off", "padded-eager", "graph-path-eager" };
-	static const char skipped[] = " \t\n\r\v\f_-";
-	const char *like = NULL;
-
-	for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-		const char *x = arm, *y = known[i];
-
-		if (strcmp(arm, known[i]) == 0)
-			return NULL;
-		for (;; x++, y++) {
-			x += strspn(x, skipped);
-			y += strspn(y, skipped);
-			if (!*x || !*y || tolower((unsigned char)*x) != *y)
-				break;
-		}
-		if (!*x && !*y)
-			like = known[i];
-	}
-	return like;
-}
 
 /* What an arm promises each rank that has a pool must have kept. */
 static void judge_promise(struct diff *diff, unsigned s, const struct model_process *p)

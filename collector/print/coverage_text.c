@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "compare/coverage.h"
+#include "compare/arm.h"
 #include "print/compare.h"
 
 static void list_why(const struct coverage_sum *sum, char *out, size_t size)
@@ -37,7 +38,7 @@ static bool is_worth_a_row(const struct model *models, size_t n_models, const ch
 }
 
 /* No launch is what some arms promise. */
-static const char *why_silent(const struct model *model, const char *probe, char *out, size_t size)
+const char *coverage_why_silent(const struct model *model, const char *probe, char *out, size_t size)
 {
 	const char *arm = model->run.manifest.arm;
 
@@ -71,7 +72,8 @@ void coverage_print_text(FILE *f, const struct model *models, size_t n_models, b
 				  run, safe(probe[i]), sum.attempted, sum.group[CTR_IN_COMMITTED],
 				  sum.group[CTR_IN_FILTERED], sum.group[CTR_IN_SKIPPED], sum.group[CTR_IN_DROPPED],
 				  sum.group[CTR_IN_ERRORS], sum.in_flight,
-				  sum.attempted ? "" : why_silent(&models[m], probe[i], silent, sizeof silent), why);
+				  sum.attempted ? "" : coverage_why_silent(&models[m], probe[i], silent, sizeof silent),
+				  why);
 		}
 	}
 	free(probe);

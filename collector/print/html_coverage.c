@@ -60,9 +60,9 @@ static int64_t causes(const json_t *counters, const char *group, char *why, size
 	return sum;
 }
 
-static void counters_row(FILE *f, const char *probe, const char *run, const json_t *c)
+static void counters_row(FILE *f, const char *probe, const char *run, const struct model *model, const json_t *c)
 {
-	char why[512] = "";
+	char why[512] = "", silent[256];
 	int64_t skipped, dropped;
 
 	fputs("<tr><th scope=\"row\">", f);
@@ -82,7 +82,7 @@ static void counters_row(FILE *f, const char *probe, const char *run, const json
 	fprintf(f, "<td class=\"n%s\">%lld</td><td class=\"n\">%lld</td><td>", html_count(c, "errors") ? " bad" : "",
 		(long long)html_count(c, "errors"), (long long)html_count(c, "in_flight"));
 	if (!html_count(c, "attempted"))
-		fputs("never fired", f);
+		html_text(f, coverage_why_silent(model, probe, silent, sizeof silent));
 	html_text(f, why);
 	fputs("</td></tr>\n", f);
 }
@@ -131,7 +131,11 @@ void html_coverage(FILE *f, const struct html_page *page)
 	json_object_foreach(coverage, probe, runs)
 	{
 		for (size_t i = 0; fired(runs) && i < json_array_size(runs); i++)
-			counters_row(f, probe, page->n_runs == 1 ? "run" : i ? "B" : "A", json_array_get(runs, i));
+			counters_row(f, probe,
+				     page->n_runs == 1 ? "run"
+				     : i               ? "B"
+						       : "A",
+				     page->diff ? &page->diff->run[i] : page->run[0], json_array_get(runs, i));
 	}
 	fputs("</tbody></table></div>\n", f);
 	silent_probes(f, coverage);

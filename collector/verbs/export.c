@@ -3,6 +3,7 @@
  * export.c: slotprobe export: a run for other tools.
  */
 #include <string.h>
+#include <unistd.h>
 
 #include "options.h"
 #include "print/export.h"
@@ -55,6 +56,9 @@ int cmd_export(int argc, char **argv)
 		return status;
 	if (!options_given(&o, "format"))
 		status = options_usage(VERB_export, "--format is missing: jsonl, csv or perfetto");
+	else if (!strcmp(options_text(&o, "format"), "perfetto") && !options_text(&o, "output") &&
+		 isatty(STDOUT_FILENO))
+		status = options_usage(VERB_export, "perfetto is binary and standard output a terminal: give -o FILE");
 	if (status < 0) {
 		status = run_open(&run, o.operands[0], &error) ? EXIT_TROUBLE : export_to(&o, &run, &error);
 		if (status)

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "compare/diff.h"
+#include "compare/arm.h"
 #include "launch/adapter.h"
 #include "launch/child.h"
 #include "launch/install.h"
@@ -332,6 +332,47 @@ static void put_end(char *text, size_t size, int wait_status)
 		snprintf(text, size, "; the command itself failed with status %d", WEXITSTATUS(wait_status));
 }
 
+/* Donations and restores that were attempted while recording, and of which nothing is in the run; and why, most often. */
+static uint64_t count_lost(const struct run *run, uint64_t *attempted, const char **why)
+{
+	static const char *const rows[] = { "core.donate", "core.restore" };
+	uint64_t by[CTR_OUTCOME_COUNT] = { 0 }, lost = 0;
+	int most = 0;
+
+	for (size_t i = 0; i < 2 * run->n_processes; i++) {
+		const struct ctr_snapshot *page = run->processes[i / 2].counters;
+		const struct ctr_values *row = page ? ctr_find(page, rows[i % 2]) : NULL;
+
+		for (int k = 0; row && k < CTR_OUTCOME_COUNT; k++)
+			by[k] += row->outcome[k];
+	}
+	*attempted = 0;
+	for (int k = 0; k < CTR_OUTCOME_COUNT; k++) {
+		if (ctr_outcome_group((enum ctr_outcome)k) == CTR_IN_FILTERED)
+			continue;
+		*attempted += by[k];
+		if (k == CTR_COMMITTED)
+			continue;
+		lost += by[k];
+		most = by[k] > by[most] || most == CTR_COMMITTED ? k : most;
+	}
+	*why = ctr_outcome_meaning((enum ctr_outcome)most);
+	return lost;
+}
+
+static void check_lost(const struct run *run, const char *path)
+{
+	uint64_t attempted, lost;
+	const char *why;
+
+	lost = count_lost(run, &attempted, &why);
+	if (lost)
+		complain("record",
+			 "%llu of %llu donations and restores were not measured (%s): 'slotprobe status %s' shows all "
+			 "counters",
+			 (unsigned long long)lost, (unsigned long long)attempted, why, path);
+}
+
 /* A run in which nothing recorded must say so, and why, before anybody takes it for a measurement. */
 static void check_loaded(const struct record *r, int wait_status)
 {
@@ -344,6 +385,7 @@ static void check_loaded(const struct record *r, int wait_status)
 	if (!run_open(&run, r->run, NULL)) {
 		for (size_t i = 0; i < run.n_processes; i++)
 			pages += run.processes[i].ctr_path != NULL;
+		check_lost(&run, r->run);
 		run_close(&run);
 	}
 	if (pages)

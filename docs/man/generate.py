@@ -29,7 +29,7 @@ BY_HAND_VARIABLES = [
     ("SLOTPROBE_LABEL", "the first label of the recording"),
     ("SLOTPROBE_MIN_FREE, SLOTPROBE_MAX_SIZE", "as --min-free and --max-size, a SIZE each"),
     ("SLOTPROBE_KEEP_KEYS", "1: as --keep-keys"),
-    ("SLOTPROBE_DEBUG", "1: the library says on stderr what it does"),
+    ("SLOTPROBE_DEBUG", "1: the library says in one line on stderr whether it records, and where, or with which error it cannot"),
 ]
 
 SIZES = "A SIZE is an integer, with K, M, G or T behind it for kibi-, mebi-, gibi- or tebibytes (units of 1024): 512M is 536870912 bytes."

@@ -184,6 +184,27 @@ static int wait_for_start(void)
 	return now == RECORD_ACTIVE ? 0 : now == RECORD_FAILED ? failure : -ESHUTDOWN;
 }
 
+/* SLOTPROBE_DEBUG: one line on stderr, in one write, of what became of the start. */
+static void say(int rc)
+{
+	char line[640];
+	struct record_text text = record_text_start(line, sizeof line - 1);
+	ssize_t written;
+
+	if (!record_options()->debug)
+		return;
+	record_text_add(&text, rc ? "slotprobe: nothing is recorded, no use of " : "slotprobe: recording into ");
+	record_text_add(&text, record_options()->dir);
+	if (rc) {
+		record_text_add(&text, ": error ");
+		record_text_add_u64(&text, (uint64_t)-rc, 1);
+		record_text_add(&text, " (see errno(3))");
+	}
+	*text.at++ = '\n';
+	written = write(STDERR_FILENO, line, (size_t)(text.at - line));
+	(void)written;
+}
+
 static int start_once(void)
 {
 	uint32_t expected = RECORD_IDLE;
@@ -205,6 +226,7 @@ static int start_once(void)
 	__atomic_store_n(&record_hot.state, rc ? RECORD_FAILED : RECORD_ACTIVE, __ATOMIC_RELEASE);
 	record_refresh();
 	starting_here = false;
+	say(rc);
 	return rc;
 }
 

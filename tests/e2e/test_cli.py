@@ -782,7 +782,8 @@ def test_record_says_which_directory_it_chose(slotprobe, tmp_path):
     never_loaded(slotprobe("record", "-o", "mine", "true"))  # and says nothing of one that it was given
 
 
-@pytest.mark.parametrize("arm, like", [("GRAPH_OFF", "graph-off"), ("graph on", "graph-on"), ("graph-off", None), ("tuned", None)])
+@pytest.mark.parametrize("arm, like", [("GRAPH_OFF", "graph-off"), ("graph on", "graph-on"), ("grahp-on", "graph-on"), ("off", "graph-off"), ("graph-off", None),
+                                       ("graph-off-2", None), ("tuned", None)])
 def test_record_says_before_it_begins_that_an_arm_is_nearly_known(slotprobe, tmp_path, arm, like):
     done = slotprobe("record", "-o", tmp_path / "run", "--arm", arm, "true")
     assert done.returncode == 0
@@ -1117,6 +1118,23 @@ def toy(command):
     if not server.exists():
         pytest.skip("the toy server is not built beside the command")
     return server, {"LD_LIBRARY_PATH": str(driver)}
+
+
+def test_export_writes_no_binary_to_a_terminal(command, tmp_path):
+    main, terminal = os.openpty()
+    done = subprocess.run([command, "export", "--format", "perfetto", tmp_path], stdout=terminal, stderr=subprocess.PIPE, check=False)
+    os.close(terminal)
+    os.close(main)
+    assert done.returncode == 2 and b"give -o FILE" in done.stderr
+
+
+def test_record_says_what_was_not_measured(slotprobe, toy, tmp_path):
+    server, env = toy
+    for options, said in (("--max-size", "10"), ["slotprobe record: 113 of 113 donations and restores were not measured (the disk guard had stopped the "
+                           f"payload): 'slotprobe status {tmp_path / 'r'}' shows all counters"]), ((), []), (("--paused",), []):
+        done = slotprobe("record", "-o", tmp_path / "r", *options, "--", server, env=env)
+        assert (done.returncode, done.stderr.decode().splitlines()) == (0, said)
+        shutil.rmtree(tmp_path / "r")
 
 
 def test_selftest_on_the_cpu(slotprobe, toy, tmp_path):

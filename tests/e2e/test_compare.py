@@ -1634,7 +1634,8 @@ def test_what_was_left_out_is_said(tool):
     assert "not recorded" not in tool.text("diff", tool.folder / f"run{tool.n - 1}", tool.folder / f"run{tool.n}").stdout
 
 
-@pytest.mark.parametrize("arm", ["GRAPH-OFF", "graph_off", "graph-off ", "Graph Off", "graphoff", "Padded_Eager"])
+@pytest.mark.parametrize("arm", ["GRAPH-OFF", "graph_off", "graph-off ", "Graph Off", "graphoff", "Padded_Eager", "grahp-on", "graph-onn", "graph-no",
+                                 "graph", "cuda-graph-off", "on", "Off"])
 def test_arms_that_are_nearly_known(tool, arm):
     """The switch was ignored, and the misspelt arm promises nothing that would tell."""
     ignored = serve()
@@ -1642,9 +1643,32 @@ def test_arms_that_are_nearly_known(tool, arm):
     said = tool.diff(serve(), ignored)
     proven(said, "not_proven", 3, "arm_unknown")
     assert "nearly " in said["reasons"][0]["text"] and "--arm graph-off" in said["reasons"][0]["remedy"]
-    for fine in ("graph-off-2", "nightly", "off"):
+    for fine in ("graph-off-2", "nightly", "eager", "of the old kernel"):
         ignored.arm = fine
-        proven(tool.diff(serve(), ignored), "equal", 0)
+        said = tool.diff(serve(), ignored)
+        proven(said, "equal", 0)
+        assert not said["hints"]  # one arm keeps its promise
+
+
+def test_two_arms_that_promise_nothing_are_told_what_that_proves(tool):
+    old, new = serve("graph-off"), serve("graph-off")
+    old.arm, new.arm = "old", "new"
+    said = tool.diff(new, old)
+    proven(said, "equal", 0)
+    assert said["hints"] == ["neither arm promises graphs or none: with --arm graph-on and --arm graph-off it would be proven that one had them"]
+    new.arm = "old"  # an A/A
+    assert not tool.diff(new, old)["hints"]
+
+
+def test_what_may_only_follow_is_said_last(tool):
+    """The log of a rank is gone: that it is missing and that nothing was measured follow."""
+    a, b = tool.put(serve()), tool.put(serve("graph-off"))
+    for log in a.glob("*.log"):
+        log.unlink()
+    codes = [r["code"] for r in tool.diff(a, b)["reasons"]]
+    follow = {"rank_missing", "nothing_measured", "probe_never_fired", "slot_missing"}
+    assert codes[0] not in follow and follow & set(codes)
+    assert [c in follow for c in codes] == sorted(c in follow for c in codes)
 
 
 def test_a_log_of_another_process(tool):

@@ -36,3 +36,13 @@ def test_the_same_program_with_cuda_is_recorded(build, before_ours, tmp_path):
                          LD_LIBRARY_PATH=str(build / "cpudriver"))
     assert (status, out.strip()) == (0, b"0")
     assert list((tmp_path / "run").glob("*.ctr")) and list((tmp_path / "run").glob("*.log"))
+
+
+@pytest.mark.parametrize("wanted, said", [("run", b"slotprobe: recording into "), ("file/run", b"slotprobe: nothing is recorded, no use of ")])
+def test_what_the_library_says_when_asked(build, before_ours, tmp_path, wanted, said):
+    (tmp_path / "file").touch()
+    code = "import ctypes; ctypes.CDLL('libcuda.so.1').cuInit(0)"
+    told = {"LD_PRELOAD": f"{before_ours}{build}/libslotprobe.so", "SLOTPROBE_DIR": str(tmp_path / wanted), "LD_LIBRARY_PATH": str(build / "cpudriver")}
+    line = said + str(tmp_path / wanted).encode() + (b"\n" if wanted == "run" else b": error 20 (see errno(3))\n")
+    assert run([sys.executable, "-c", code], **told, SLOTPROBE_DEBUG="1")[2] == line
+    assert run([sys.executable, "-c", code], **told)[2] == b""

@@ -63,6 +63,7 @@ def test_diff_without_script(pages, toy, lab):
     assert f"donate {int(first['id'], 16)} of slot {first['slot']}" in findings and first["callsite"][0]["symbol"] in findings
     coverage = text_of(section(root, "coverage"))
     assert f"core.donate B {found['coverage']['core.donate'][1]['attempted']}" in coverage and "Never fired: core.graph_update" in coverage
+    assert "none, as graph-off promises" in coverage and "core.graph_launch A 0 0 0 0 0 0 0 never" not in coverage
     rows = [[text_of(c) for c in r] for r in section(root, "slots").iter(NS + "tr")][1:]
     assert len(rows) == len(found["slots"])
     by_name = {f"{s['rank']}/{s['pool']}/{s['slot']}": s for s in found["slots"]}
