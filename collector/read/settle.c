@@ -182,10 +182,11 @@ void settle_event(struct settle *s, const struct model_event *e)
 		s->irregular = true;
 		return;
 	}
-	if (e->kind == LOG_EV_DISCARD && e->src > 0)
-		discard(s, (uint64_t)e->src);
 	if (!e->wants_print && e->said == CTR_COMMITTED)
 		audit_count_event(s->audit, e->kind);
+	/* Last: it may move the window, and the event with it. */
+	if (e->kind == LOG_EV_DISCARD && e->src > 0)
+		discard(s, (uint64_t)e->src);
 	advance(s, false);
 }
 

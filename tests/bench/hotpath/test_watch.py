@@ -51,8 +51,15 @@ def what_it_does(run, folder, *words):
 
 def test_the_watcher_only_reads(build, tmp_path):
     run = tmp_path / "run"
-    subprocess.run([build / "tests/export/biglog", run, "graph-on", "1", "100", "10", "1"], check=True, stdout=subprocess.DEVNULL)
-    found, trace = what_it_does(run, tmp_path, build / "slotprobe", "status", "--watch", run)
+    # one that lives, since a watcher ends with its run
+    with subprocess.Popen([build / "slotprobe", "record", "-o", run, "--", build / "toyserver/toyserver", "--requests", "1000000"], cwd=tmp_path,
+                          env={**os.environ, "LD_LIBRARY_PATH": str(build / "cpudriver")}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+        try:
+            while not list(run.glob("*.ctr")) and server.poll() is None:
+                time.sleep(0.02)
+            found, trace = what_it_does(run, tmp_path, build / "slotprobe", "status", "--watch", run)
+        finally:
+            server.terminate()
     assert trace.count(".ctr") >= 2 and not found, found
     # the red twin: one that opens the page to write, and one that sends a signal
     (page,) = run.glob("*.ctr")
