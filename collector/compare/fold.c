@@ -65,15 +65,16 @@ static void chain(struct fold_slot *slot, const struct model_event *e, const str
 				  e->key_len > 0 ? (uint64_t)e->key_len : 0, print->rollup, print->digest };
 	uint64_t first = slot->chain[0], second = slot->chain[1];
 
-	/* Two sums of the same mixes, weighed differently. */
+	/* A sum, and a chain in which each mix is turned about before the next comes: what cancels in one does not in the other. */
 	for (unsigned i = 0; i < sizeof word / sizeof word[0]; i++) {
 		uint64_t mix = log_mix64(word[i] ^ 0x9e3779b97f4a7c15ull * (2 * i + 1));
 
 		first += mix;
-		second += mix * (0xc2b2ae3d27d4eb4full + 2 * i);
+		second = (second ^ mix) * 0xc2b2ae3d27d4eb4full;
+		second ^= second >> 29;
 	}
 	slot->chain[0] = log_mix64(first);
-	slot->chain[1] = log_mix64(second * 0x9e3779b97f4a7c15ull);
+	slot->chain[1] = second;
 }
 
 static void take_donation(struct fold_side *side, struct fold_slot *slot, const struct settled *t)

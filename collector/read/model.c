@@ -187,15 +187,13 @@ static void name_rank(struct model_process *p)
 	}
 }
 
-/* The last that was heard of a process that has a pool. */
+/* The last that was heard of a process that has a pool. Whoever kept no events noted their last moment instead. */
 static uint64_t last_heard(struct model_process *p)
 {
-	uint64_t last = p->last_ns;
+	uint64_t pool = p->pool[p->n_pools - 1].t_ns, last = p->last_ns > pool ? p->last_ns : pool;
+	bool known = p->last_ns && p->last_ns >= pool;
 
-	if (last)
-		return last;
-	last = p->pool[p->n_pools - 1].t_ns;
-	for (size_t i = 0; i < p->n_events; i++)
+	for (size_t i = 0; !known && i < p->n_events; i++)
 		last = p->event[i].t_ns > last ? p->event[i].t_ns : last;
 	return p->last_ns = last;
 }

@@ -203,6 +203,7 @@ static void take_event(struct loader *l, const struct log_event *r)
 		e = settle_room(l->settle, r->id);
 		if (e) {
 			fill_event(l, e, r);
+			l->p->last_ns = r->t_ns > l->p->last_ns ? r->t_ns : l->p->last_ns;
 			settle_event(l->settle, e);
 		}
 		return;

@@ -137,8 +137,8 @@ static struct settle_entry *place(struct settle *s, uint64_t id)
 		s->base = id > SETTLE_PATIENCE ? id - SETTLE_PATIENCE : 1;
 		s->begun = true;
 	}
-	/* Too late, or an id that was handed out before. */
-	if (id < s->base) {
+	/* Too late, or an id that was handed out before; or one so high that the window would wrap. */
+	if (id < s->base || id > UINT64_MAX - 2 * SETTLE_ROOM_MAX) {
 		s->irregular = true;
 		return NULL;
 	}

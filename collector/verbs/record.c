@@ -332,12 +332,13 @@ static void put_end(char *text, size_t size, int wait_status)
 		snprintf(text, size, "; the command itself failed with status %d", WEXITSTATUS(wait_status));
 }
 
-/* Donations and restores that were attempted while recording, and of which nothing is in the run; and why, most often. */
+/* Donations and restores that were attempted while recording, and were lost to a disk, a queue or an end that came first; and to which most
+ * often. What was refused the caller has been told. */
 static uint64_t count_lost(const struct run *run, uint64_t *attempted, const char **why)
 {
 	static const char *const rows[] = { "core.donate", "core.restore" };
 	uint64_t by[CTR_OUTCOME_COUNT] = { 0 }, lost = 0;
-	int most = 0;
+	int most = 0; /* none of those */
 
 	for (size_t i = 0; i < 2 * run->n_processes; i++) {
 		const struct ctr_snapshot *page = run->processes[i / 2].counters;
@@ -351,10 +352,10 @@ static uint64_t count_lost(const struct run *run, uint64_t *attempted, const cha
 		if (ctr_outcome_group((enum ctr_outcome)k) == CTR_IN_FILTERED)
 			continue;
 		*attempted += by[k];
-		if (k == CTR_COMMITTED)
+		if (k != CTR_SKIPPED_DISK && ctr_outcome_group((enum ctr_outcome)k) != CTR_IN_DROPPED)
 			continue;
 		lost += by[k];
-		most = by[k] > by[most] || most == CTR_COMMITTED ? k : most;
+		most = by[k] > by[most] || !most ? k : most;
 	}
 	*why = ctr_outcome_meaning((enum ctr_outcome)most);
 	return lost;

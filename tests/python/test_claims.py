@@ -103,6 +103,7 @@ S = slotprobe
 said["refused"] = [S.slots(S.ALLOC, pool, ids, stream=stream), S.slots(S.CLEAR, pool, some, stream=stream), S.slots(S.ALLOC, pool, fast, stream=stream),
                    S.slots(S.ALLOC, pool, narrow, stream=stream), S.slots(S.FREE, pool, [2, 3], stream=stream),
                    S.slots(S.COPY, pool, [0, 1], [2, 3], stream), S.slots(S.COPY, pool, [0, 1], narrow, stream), S.slots(S.ALLOC, pool, [], stream=stream)]
+said["lost"] = [S.slots(S.COPY, pool, [1, 2, 3], [2**70, 2, 3], stream)]
 said["bad"] = [S.slots(S.ALLOC, pool, [0, 99, 2**70], stream=stream), S.slots(9, pool, [1], stream=stream), S.slots(S.ALLOC, 77, [1, 1], stream=stream)]
 def raises(*args, **kwargs):
     try:
@@ -112,6 +113,7 @@ def raises(*args, **kwargs):
 said["raises"] = [raises(S.COPY, pool, [0, 1], [1], stream), raises(S.ALLOC, pool, Torch(at, (2, 2), "int64")), raises(S.ALLOC, pool, 5),
                   raises(S.ALLOC, pool, Torch(at, (4,), "float32")), raises(S.ALLOC, pool, ["x"]), raises(S.ALLOC, pool, [1], stream=1.5)]
 """)
+    assert said["lost"] == [1]
     assert said["refused"] == [0] * 8 and said["bad"] == [2, 1, 2], "what is good of a batch is taken"
     assert said["raises"] == ["ValueError", "ValueError", "TypeError", "TypeError", "TypeError", "TypeError"]
     prints = {r["event"]: r["slot"] for r in lab.exported(run, "fingerprint") if r["role"] == "subject"}
@@ -120,8 +122,8 @@ said["raises"] = [raises(S.COPY, pool, [0, 1], [1], stream), raises(S.ALLOC, poo
     assert (events[-1]["kind"], prints[events.pop()["id"]]) == ("alloc", 0)
     measured = [(e["kind"], prints[e["id"]]) for e in events if e["id"] in prints]
     assert measured == [*[("alloc", i) for i in (0, 1, 2, 3)], *[("clear", i) for i in (0, 2, 2, 0)], *[("alloc", i) for i in (0, 2, 2, 0)],
-                        ("alloc", 3), ("alloc", 1), *[("copy", 0), ("copy", 1)] * 2]
-    assert [sources[e["id"]] for e in events if e["kind"] == "copy"] == [2, 3, 3, 1]
+                        ("alloc", 3), ("alloc", 1), *[("copy", 0), ("copy", 1)] * 2, ("copy", 2), ("copy", 3)]
+    assert [sources[e["id"]] for e in events if e["kind"] == "copy"] == [2, 3, 3, 1, 2, 3]
     assert [e["slot"] for e in events if e["kind"] == "free"] == [2, 3] and len({e["stream"] for e in events}) == 1
 
 

@@ -154,9 +154,7 @@ def slots(event, pool, slots, srcs=None, stream=None):
     if not 0 <= event <= FREE:
         event = 0
     for claim, src in pack_each(pool, slots, srcs, stream):
-        if not -(1 << 63) <= src < 1 << 63:
-            event, src = 0, -1
-        if call(event, claim, src) < 0:
+        if call(event, claim, src if -(1 << 63) <= src < 1 << 63 else -1) < 0:
             refused += 1
     return refused
 

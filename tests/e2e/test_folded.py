@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What reads a run without keeping it is not led astray by logs that nobody recorded so: each answer is held against that of the whole
+reading (asking.py does so for every question)."""
+import pytest
+
+from loggen import DISCARD, FREE, U64, Process, Run, mix64, number
+from test_compare import proven
+
+
+def of(arm):
+    return Process(pid=4194301 + (arm == "graph-on"))
+
+
+def donate(p, pool, n, key=None):
+    p.launch(p.pid == 4194302)
+    pool.write(1 + n % 4, f"c{n}")
+    p.donate(pool, 1 + n % 4, 8 * n + 8, key or number("k", n), key_len=8 * n + 8)
+
+
+def test_a_discard_of_an_id_far_ahead_moves_the_window(tool):
+    def run(arm):
+        p = of(arm)
+        pool = p.pool(slots=16)
+        p.hold = True  # the first fingerprint comes late, so that nothing leaves
+        donate(p, pool, 0)
+        for n in range(1, 9):
+            p.ids += 3000
+            donate(p, pool, n)
+        p.event(DISCARD, pool, 1, src=60000)
+        p.flush_late()
+        p.hold = False
+        p.ids = 59999
+        donate(p, pool, 10)
+        return Run(arm, p)
+    tool.diff(run("graph-on"), run("graph-off"))
+    tool.check(run("graph-on"))
+
+
+@pytest.mark.parametrize("then, status", [("twice", 3), ("low", 0)])
+def test_ids_up_to_the_last_one(tool, then, status):
+    def run(arm):
+        p, n = of(arm), 1300
+        pool = p.pool(slots=16)
+        p.ids = U64 - n
+        for i in range(n):
+            if i == n - 6:
+                p.ids += 1
+            else:
+                donate(p, pool, i)
+        p.ids = U64 - 6
+        p.event(FREE, pool, 3)  # all that was held leaves
+        p.ids = U64 - 1 if then == "twice" else 4
+        donate(p, pool, n)
+        return Run(arm, p)
+    assert tool.diff(run("graph-on"), run("graph-off"))["exit_status"] == status
+    tool.check(run("graph-on"))
+
+
+def unmixed(x):
+    """The word that mix64 makes x of."""
+    back = pow(0xD6E8FEB86659FD93, -1, 1 << 64)
+    for _ in range(2):
+        x = (x ^ x >> 32) * back & U64
+    return x ^ x >> 32
+
+
+def twin(word, place):
+    """Another word whose mix differs in the highest bit alone."""
+    turned = 0x9E3779B97F4A7C15 * (2 * place + 1) & U64
+    return unmixed(mix64(word ^ turned) ^ 1 << 63) ^ turned
+
+
+def test_words_whose_mixes_cancel_in_a_sum(tool):
+    assert unmixed(mix64(12345)) == 12345
+
+    def run(arm, forged):
+        p = of(arm)
+        pool = p.pool(slots=16)
+        rollup = pool.rollup
+        for n in range(10):
+            key = number("k", n)
+            pool.rollup = rollup
+            if forged and n < 6:  # not the last one of a slot, which is shown
+                pool.rollup = lambda prints: twin(rollup(prints), 4)
+                key = twin(key, 1)
+            donate(p, pool, n, key)
+        return Run(arm, p)
+    proven(tool.diff(run("graph-on", True), run("graph-off", False)), "not_proven", 3)
+    proven(tool.diff(run("graph-on", False), run("graph-off", False)), "equal", 0)
+
+
+def test_a_rank_that_is_missing_is_explained_alike(tool):
+    """Processes side by side that say no rank; one run has one more, with a pool and nothing donated."""
+    def run(n, arm, silent):
+        processes = []
+        for i in range(n):
+            p = Process(pid=4194301 + 1000 * (arm == "graph-on") + i, ranks=())
+            p.starttime, p.now = 7 + i, 1000000 + i * 50
+            pool = p.pool(slots=16)
+            for k in range(10 if i < n - silent else 0):
+                p.launch(arm == "graph-on")
+                pool.write(1 + k % 4, f"s{i}c{k}")
+                p.donate(pool, 1 + k % 4, 8 * k + 8, number("k", k), key_len=8 * k + 8)
+            processes.append(p)
+        return Run(arm, *processes)
+    said = tool.diff(run(3, "graph-on", 1), run(2, "graph-off", 0))
+    proven(said, "not_proven", 3)
+    assert any("side by side" in r["text"] for r in said["reasons"])
