@@ -41,6 +41,7 @@ def test_the_server_executes_the_same(build, tmp_path):
 def what_it_does(run, folder, *words):
     """The system calls of a command that ends, or of a watcher that has looked three times."""
     out = folder / "trace"
+    out.unlink(missing_ok=True)
     # strace itself keeps the signal off, and ends with what it traces
     with subprocess.Popen(["strace", "-f", "-o", out, *words], stdout=subprocess.DEVNULL, start_new_session=True) as watcher:
         end = time.monotonic() + 30
