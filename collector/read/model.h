@@ -131,7 +131,7 @@ struct model_process {
 	char rank[96];        /* "tp0.pp0.dp0", with "#2" for the second process of one rank: its second life */
 	uint32_t rank_length; /* of the rank without its life */
 	bool beside;          /* another process of that rank was there at the same time, as far as can be told */
-	uint64_t last_ns;     /* of the last event or pool, once somebody asked; before, of the events that were not kept */
+	uint64_t last_ns; /* of the last event or pool, once somebody asked; before, of the events that were not kept */
 	struct model_axis axis[MODEL_AXES_MAX];
 	uint32_t n_axes;
 
