@@ -365,6 +365,30 @@ static void test_no_thread(void **state)
 
 /* ---- fork ---- */
 
+/* The address sanitizer's runtime of gcc 12 leaves its allocator's locks to a forked child as they are: no thread may be
+ * starting, nor the writer be loading libunwind, when the fork comes. */
+static void wait_for_bytes(off_t bytes)
+{
+	const char *path;
+	struct stat st;
+
+	while (!(path = run_file(".log", 0)) || stat(path, &st) || st.st_size < bytes)
+		usleep(1000);
+}
+
+/* Each is written before the next: so many turns of the writer are over. */
+static void put_turn_by_turn(uint64_t n)
+{
+	struct stat st;
+
+	for (uint64_t i = 1; i <= n; i++) {
+		CHECK(!stat(run_file(".log", 0), &st));
+		CHECK(put_donation(i));
+		record_wake(true);
+		wait_for_bytes(st.st_size + 1);
+	}
+}
+
 static void in_child_of_fork(struct ctr_row *held)
 {
 	uint32_t tid = record_tid();
@@ -393,8 +417,7 @@ static void scenario_fork(void)
 
 	CHECK(record_start() == 0);
 	CHECK(record_tid() == (uint32_t)getpid());
-	for (uint64_t i = 1; i <= 10; i++)
-		CHECK(put_donation(i));
+	put_turn_by_turn(10);
 	pid = fork();
 	if (!pid)
 		in_child_of_fork(held);
@@ -428,18 +451,6 @@ static void test_fork(void **state)
 		log_free(log);
 		free(page);
 	}
-}
-
-/* The address sanitizer's runtime of gcc 12 leaves its allocator's locks to a forked child as they are: no thread may be
- * starting, nor the writer be loading libunwind, when the fork comes. All do what they do for ever once this much is
- * written. */
-static void wait_for_bytes(off_t bytes)
-{
-	const char *path;
-	struct stat st;
-
-	while (!(path = run_file(".log", 0)) || stat(path, &st) || st.st_size < bytes)
-		usleep(1000);
 }
 
 /* Threads are in the middle of record_put and ctr_named whenever the fork comes; no child may hang on them. */
