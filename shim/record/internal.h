@@ -124,11 +124,12 @@ bool record_threads_all_gone(void); /* but for the calling one, which is not the
 
 /* ---- signal.c ---- */
 
-/* Between the two a write of ours that goes over RLIMIT_FSIZE fails, and does no more. */
+/* Between the two a write of ours that goes over RLIMIT_FSIZE, or into a pipe that nobody reads, fails, and does no more. */
+#define RECORD_PROVOKED 2
 struct record_signals {
 	sigset_t before;
-	bool blocked; /* by us: `before` is what was */
-	bool pending; /* it was not ours */
+	bool blocked;                  /* by us: `before` is what was */
+	bool pending[RECORD_PROVOKED]; /* it was not ours */
 };
 void record_signals_hold(struct record_signals *held);
 void record_signals_release(const struct record_signals *held);

@@ -2,8 +2,8 @@
  *
  * signal.c: keeps a signal that our own writing provokes from the server, whose thread we write on.
  *
- * The kernel sends SIGXFSZ to the thread whose write goes over RLIMIT_FSIZE, and its default is to kill. One that was
- * pending before is the server's and stays.
+ * The kernel sends SIGXFSZ to the thread whose write goes over RLIMIT_FSIZE, SIGPIPE to one that writes where nobody reads, and
+ * their default is to kill. One that was pending before is the server's and stays.
  */
 #include "internal.h"
 
@@ -13,6 +13,8 @@
 #include "shim/compat.h"
 
 #define RESTORE_TRIES 4u
+
+static const int provoked[RECORD_PROVOKED] = { SIGXFSZ, SIGPIPE };
 
 void record_signal_swallow(int number)
 {
@@ -28,11 +30,15 @@ void record_signal_swallow(int number)
 void record_signals_hold(struct record_signals *held)
 {
 	sigset_t set, pending;
+	bool known;
 
 	sigemptyset(&set);
-	sigaddset(&set, SIGXFSZ);
+	for (unsigned i = 0; i < RECORD_PROVOKED; i++)
+		sigaddset(&set, provoked[i]);
 	held->blocked = !pthread_sigmask(SIG_BLOCK, &set, &held->before);
-	held->pending = !sigpending(&pending) && sigismember(&pending, SIGXFSZ) == 1;
+	known = !sigpending(&pending);
+	for (unsigned i = 0; i < RECORD_PROVOKED; i++)
+		held->pending[i] = known && sigismember(&pending, provoked[i]) == 1;
 }
 
 void record_signals_restore(const sigset_t *mask)
@@ -45,7 +51,8 @@ void record_signals_release(const struct record_signals *held)
 {
 	if (!held->blocked)
 		return;
-	if (!held->pending)
-		record_signal_swallow(SIGXFSZ);
+	for (unsigned i = 0; i < RECORD_PROVOKED; i++)
+		if (!held->pending[i])
+			record_signal_swallow(provoked[i]);
 	record_signals_restore(&held->before);
 }

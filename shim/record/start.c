@@ -187,6 +187,7 @@ static int wait_for_start(void)
 /* SLOTPROBE_DEBUG: one line on stderr, in one write, of what became of the start. */
 static void say(int rc)
 {
+	struct record_signals held;
 	char line[640];
 	struct record_text text = record_text_start(line, sizeof line - 1);
 	ssize_t written;
@@ -201,8 +202,10 @@ static void say(int rc)
 		record_text_add(&text, " (see errno(3))");
 	}
 	*text.at++ = '\n';
+	record_signals_hold(&held);
 	written = write(STDERR_FILENO, line, (size_t)(text.at - line));
 	(void)written;
+	record_signals_release(&held);
 }
 
 static int start_once(void)

@@ -46,3 +46,15 @@ def test_what_the_library_says_when_asked(build, before_ours, tmp_path, wanted, 
     line = said + str(tmp_path / wanted).encode() + (b"\n" if wanted == "run" else b": error 20 (see errno(3))\n")
     assert run([sys.executable, "-c", code], **told, SLOTPROBE_DEBUG="1")[2] == line
     assert run([sys.executable, "-c", code], **told)[2] == b""
+
+
+def test_nobody_need_listen_to_what_the_library_says(build, before_ours, tmp_path):
+    """Into a pipe that nobody reads: the program, which ignores no SIGPIPE, goes on."""
+    reads, writes = os.pipe()
+    os.close(reads)
+    told = {"LD_PRELOAD": f"{before_ours}{build}/libslotprobe.so", "SLOTPROBE_DIR": str(tmp_path / "run"), "LD_LIBRARY_PATH": str(build / "cpudriver"),
+            "SLOTPROBE_DEBUG": "1"}
+    done = subprocess.run([build / "toyserver" / "toyserver", "--requests", "1"], stdout=subprocess.DEVNULL, stderr=writes, timeout=60,
+                          env={**os.environ, **told}, check=False)
+    os.close(writes)
+    assert done.returncode == 0 and list((tmp_path / "run").glob("*.ctr"))
