@@ -44,7 +44,7 @@ bool align_same_claim(const struct model_event *a, const struct model_event *b)
 static uint32_t group_find(struct alignment *al, const struct model_process *p, const char *pool)
 {
 	const char *rank = p->rank;
-	uint64_t key = log_mix64(log_key_hash(rank, strlen(rank)) + log_key_hash(pool, strlen(pool)) * 3);
+	uint64_t key = model_place_key(rank, strlen(rank), pool);
 	uint64_t at;
 
 	for (;; key = log_mix64(key + 1)) {

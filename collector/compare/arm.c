@@ -97,10 +97,11 @@ const char *arm_near_miss(const char *arm)
 	if (arm_promise(arm) != ARM_PROMISES_NOTHING || !bare_word(arm, word, sizeof word))
 		return NULL;
 	for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-		unsigned n = slips(word, known[i].word);
+		unsigned n;
 
 		if (is_variant(arm, known[i].arm))
 			return NULL;
+		n = slips(word, known[i].word);
 		if (n > known[i].slips || n >= best)
 			continue;
 		best = n;

@@ -3,14 +3,15 @@
  * check.c: judges one run's invariants, with the run in memory. Only roll-up hashes are compared, so the logs are
  * read once.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "compare/check.h"
+#include "compare/check_keys.h"
 #include "compare/check_settled.h"
 #include "compare/coverage.h"
 #include "print/print.h"
 #include "read/map.h"
+#include "read/settle.h"
 #include "verbs.h"
 
 const struct invariant_row invariant_rows[INVARIANT_COUNT] = {
@@ -31,21 +32,6 @@ struct walk {
 	struct map firsts;    /* (pool, key, length) -> the first donation */
 	bool no_memory;
 };
-
-static uint64_t fold(uint64_t a, uint64_t b)
-{
-	return log_mix64(a * 0x9e3779b97f4a7c15ull + b + 1);
-}
-
-static uint64_t slot_key(const struct model_event *e)
-{
-	return fold(fold(1, e->pool), (uint64_t)e->slot);
-}
-
-static uint64_t claim_key(const struct model_event *e)
-{
-	return fold(fold(fold(2, e->pool), e->key), (uint64_t)e->claimed_len);
-}
 
 static const struct model_print *print_of(const struct walk *w, const struct model_event *e)
 {
@@ -76,7 +62,7 @@ static bool is_alloc(const struct model_event *e)
 /* Event of the slot's last allocation whose fingerprint is there; MODEL_NONE. */
 static uint32_t allocation_of(const struct walk *w, const struct model_event *e)
 {
-	uint64_t at = map_get(&w->allocated, slot_key(e));
+	uint64_t at = map_get(&w->allocated, check_slot_key(e));
 
 	return at == MAP_NONE ? MODEL_NONE : (uint32_t)at;
 }
@@ -86,7 +72,7 @@ static void note_allocation(struct walk *w, uint32_t event)
 	const struct model_event *e = &w->p->event[event];
 
 	if (is_alloc(e) && e->slot != LOG_NO_SLOT && print_of(w, e))
-		put(w, &w->allocated, slot_key(e), event);
+		put(w, &w->allocated, check_slot_key(e), event);
 }
 
 static void collect_written(struct walk *w)
@@ -101,7 +87,7 @@ static void collect_written(struct walk *w)
 			continue;
 		alloc = allocation_of(w, e);
 		if (alloc != MODEL_NONE && print_of(w, &w->p->event[alloc])->rollup != print->rollup)
-			put(w, &w->written, fold(claim_key(e), print->rollup), i);
+			put(w, &w->written, check_fold(check_claim_key(e), print->rollup), i);
 	}
 	map_free(&w->allocated);
 }
@@ -121,7 +107,7 @@ static void judge_written(struct walk *w, uint32_t event)
 	if (print_of(w, &w->p->event[alloc])->rollup != print->rollup)
 		return;
 	/* The slot may have held this very state already, from the same tokens. */
-	if (e->key && map_get(&w->written, fold(claim_key(e), print->rollup)) != MAP_NONE)
+	if (e->key && map_get(&w->written, check_fold(check_claim_key(e), print->rollup)) != MAP_NONE)
 		return;
 	broken(w, INVARIANT_never_written, event, alloc);
 }
@@ -151,7 +137,7 @@ static void judge_distinct(struct walk *w, uint32_t event)
 {
 	const struct model_event *e = &w->p->event[event];
 	const struct model_print *print = print_of(w, e);
-	uint64_t key = fold(fold(3, e->pool), print->rollup), at;
+	uint64_t key = check_fold(check_fold(3, e->pool), print->rollup), at;
 
 	if (!e->key || e->claimed_len <= 0 || e->key_len != e->claimed_len)
 		return;
@@ -170,9 +156,9 @@ static void judge_noise(struct walk *w, uint32_t event)
 
 	if (!e->key)
 		return;
-	at = map_get(&w->firsts, claim_key(e));
+	at = map_get(&w->firsts, check_claim_key(e));
 	if (at == MAP_NONE)
-		put(w, &w->firsts, claim_key(e), event);
+		put(w, &w->firsts, check_claim_key(e), event);
 	else if (print_of(w, &w->p->event[at])->rollup != print_of(w, e)->rollup)
 		w->check->noise++;
 }
@@ -193,14 +179,14 @@ static void judge_donation(struct walk *w, uint32_t event)
 	judge_distinct(w, event);
 	judge_noise(w, event);
 	if (!e->discarded)
-		put(w, &w->donated, fold(slot_key(e), claim_key(e)), event);
+		put(w, &w->donated, check_fold(check_slot_key(e), check_claim_key(e)), event);
 }
 
 static void judge_restore(struct walk *w, uint32_t event)
 {
 	const struct model_event *e = &w->p->event[event];
 	const struct model_print *print = print_of(w, e);
-	uint64_t at = map_get(&w->donated, fold(slot_key(e), claim_key(e)));
+	uint64_t at = map_get(&w->donated, check_fold(check_slot_key(e), check_claim_key(e)));
 
 	if (ctr_outcome_group(e->outcome) == CTR_IN_FILTERED)
 		return;
@@ -292,13 +278,12 @@ static int judge_whole(struct check *check, struct error *err)
 int check_run(struct check *check, const char *path, const struct options *options, struct error *err)
 {
 	struct coverage_ask ask = { .run = "", .slot_events = true };
-	const char *reading = getenv("SLOTPROBE_READING"); /* as in diff.c */
 	bool settled;
 
 	memset(check, 0, sizeof *check);
 	/* A page shows events. */
-	settled = !options->html && !(reading && strcmp(reading, "whole") == 0) && check_settled(check, path);
-	if (!settled && reading && strcmp(reading, "folded") == 0) {
+	settled = !options->html && !settle_asked("whole") && check_settled(check, path);
+	if (!settled && settle_asked("folded")) {
 		error_set(err, "'%s' cannot be judged without its events", path);
 		return -1;
 	}

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compare/check_keys.h"
 #include "compare/check_settled.h"
 #include "compare/deferred.h"
 #include "read/counters.h"
@@ -36,26 +37,6 @@ struct judge {
 	uint64_t seen; /* donations of this reading, filtered ones too */
 	struct model_event sample;
 };
-
-static uint64_t fold(uint64_t a, uint64_t b)
-{
-	return log_mix64(a * 0x9e3779b97f4a7c15ull + b + 1);
-}
-
-static uint64_t slot_key(const struct model_event *e)
-{
-	return fold(fold(1, e->pool), (uint64_t)e->slot);
-}
-
-static uint64_t claim_key(const struct model_event *e)
-{
-	return fold(fold(fold(2, e->pool), e->key), (uint64_t)e->claimed_len);
-}
-
-static bool is_measured(const struct settled *t)
-{
-	return t->event.outcome == CTR_COMMITTED && t->has_subject && t->subject.complete;
-}
 
 static uint64_t *checked(struct judge *j, enum invariant which)
 {
@@ -97,9 +78,9 @@ static bool ask(struct judge *j, enum question_kind kind, uint64_t hash, uint64_
 
 static bool take_allocation(struct judge *j, const struct settled *t)
 {
-	if (t->event.slot == LOG_NO_SLOT || !is_measured(t))
+	if (t->event.slot == LOG_NO_SLOT || !settle_measured(t))
 		return true;
-	return t->subject.rollup != MAP_NONE && map_set(&j->allocated, slot_key(&t->event), t->subject.rollup);
+	return t->subject.rollup != MAP_NONE && map_set(&j->allocated, check_slot_key(&t->event), t->subject.rollup);
 }
 
 /* What needs no table is judged at the first reading alone. */
@@ -114,10 +95,10 @@ static bool judge_alone(struct judge *j, const struct settled *t)
 		if (e->claimed_len != e->key_len)
 			return false;
 	}
-	if (!is_measured(t))
+	if (!settle_measured(t))
 		return true;
 	j->check->measured++;
-	alloc = map_get(&j->allocated, slot_key(e));
+	alloc = map_get(&j->allocated, check_slot_key(e));
 	if (alloc != MAP_NONE && e->claimed_len > 0) {
 		++*checked(j, INVARIANT_never_written);
 		/* It may have held this very state rightly: that only all donations tell. */
@@ -131,7 +112,7 @@ static bool judge_alone(struct judge *j, const struct settled *t)
 static bool take_donation(struct judge *j, const struct settled *t)
 {
 	const struct model_event *e = &t->event;
-	uint64_t claim = claim_key(e), rollup = t->subject.rollup;
+	uint64_t claim = check_claim_key(e), rollup = t->subject.rollup;
 	bool fine = true;
 
 	j->sample = *e;
@@ -140,16 +121,16 @@ static bool take_donation(struct judge *j, const struct settled *t)
 		return true;
 	if (!j->part && !judge_alone(j, t))
 		return false;
-	if (!is_measured(t))
+	if (!settle_measured(t))
 		return true;
 	if (e->key && e->claimed_len > 0 && e->key_len == e->claimed_len) {
 		*checked(j, INVARIANT_same_hash_other_key) += !j->part;
-		fine = ask(j, ASK_HOLDER, fold(fold(3, e->pool), rollup), e->key);
+		fine = ask(j, ASK_HOLDER, check_fold(check_fold(3, e->pool), rollup), e->key);
 	}
 	if (e->key)
 		fine = fine && ask(j, ASK_FIRST, claim, rollup);
 	if (!e->discarded && j->restores)
-		fine = fine && ask(j, ASK_PUT, fold(slot_key(e), claim), rollup);
+		fine = fine && ask(j, ASK_PUT, check_fold(check_slot_key(e), claim), rollup);
 	return fine;
 }
 
@@ -163,12 +144,13 @@ static bool take_restore(struct judge *j, const struct settled *t)
 	/* The page told of none. */
 	if (!j->restores)
 		return false;
-	return !is_measured(t) || ask(j, ASK_RESTORE, fold(slot_key(e), claim_key(e)), t->subject.rollup);
+	return !settle_measured(t) ||
+	       ask(j, ASK_RESTORE, check_fold(check_slot_key(e), check_claim_key(e)), t->subject.rollup);
 }
 
 static bool take_copy(struct judge *j, const struct settled *t)
 {
-	if (j->part || !is_measured(t) || !t->has_source || !t->source.complete)
+	if (j->part || !settle_measured(t) || !t->has_source || !t->source.complete)
 		return true;
 	++*checked(j, INVARIANT_copy_differs);
 	return t->source.rollup == t->subject.rollup && t->source.digest == t->subject.digest;

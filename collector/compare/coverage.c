@@ -12,12 +12,12 @@
 #include "read/map.h"
 #include "trouble.h"
 
-struct coverage_sum coverage_sum(const struct model *model, const char *probe)
+struct coverage_sum coverage_sum(const struct run *run, const char *probe)
 {
 	struct coverage_sum sum = { 0 };
 
-	for (size_t i = 0; i < model->n_processes; i++) {
-		const struct ctr_snapshot *page = model->process[i].from->counters;
+	for (size_t i = 0; i < run->n_processes; i++) {
+		const struct ctr_snapshot *page = run->processes[i].counters;
 		const struct ctr_values *row = page ? ctr_find(page, probe) : NULL;
 
 		if (!row)
@@ -35,7 +35,7 @@ struct coverage_sum coverage_sum(const struct model *model, const char *probe)
 
 bool coverage_plain(const struct model *model, const char *name, uint64_t *value)
 {
-	struct coverage_sum sum = coverage_sum(model, name);
+	struct coverage_sum sum = coverage_sum(&model->run, name);
 
 	*value = sum.outcome[0];
 	return sum.processes > 0;
@@ -357,7 +357,7 @@ static void judge_silence(struct judge *j, const struct model_process *p)
 
 static void judge_firing(struct judge *j)
 {
-	struct coverage_sum donate = coverage_sum(j->model, "core.donate");
+	struct coverage_sum donate = coverage_sum(&j->model->run, "core.donate");
 	uint64_t in_logs = 0;
 
 	for (size_t i = 0; i < j->model->n_processes; i++) {
@@ -391,7 +391,7 @@ static void judge_expected(struct judge *j, const struct expect *expect)
 		if (fnmatch(expect->probe, probe[i], 0) != 0)
 			continue;
 		matched++;
-		attempted = coverage_sum(j->model, probe[i]).attempted;
+		attempted = coverage_sum(&j->model->run, probe[i]).attempted;
 		if (!attempted && expect->at_least)
 			reasons_add(j->reasons, REASON_probe_never_fired, "%s in %s, expected at least %llu", probe[i],
 				    run_name(j), (unsigned long long)expect->at_least);

@@ -30,7 +30,7 @@ struct coverage_sum {
 	uint64_t attempted, in_flight, outcome[CTR_OUTCOME_COUNT], group[CTR_IN_ERRORS + 1];
 	size_t processes; /* that have such a row */
 };
-struct coverage_sum coverage_sum(const struct model *model, const char *probe);
+struct coverage_sum coverage_sum(const struct run *run, const char *probe);
 
 /* A plain counter; false: no process has it. */
 bool coverage_plain(const struct model *model, const char *name, uint64_t *value);

@@ -16,6 +16,7 @@
 #include "compare/fold.h"
 #include "compare/judge.h"
 #include "print/print.h"
+#include "read/settle.h"
 #include "verbs.h"
 
 const char *row_verdict_name(enum row_verdict verdict)
@@ -558,20 +559,11 @@ static bool is_one_folder(const char *a, const char *b)
 	return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* For tests: "whole" loads both runs whole, "folded" asks that they need not be. */
-static const char *reading_asked(void)
-{
-	const char *text = getenv("SLOTPROBE_READING");
-
-	return text ? text : "";
-}
-
 /* A page shows every donation, and where no slot need be the mate of its like nothing can be folded. */
 static bool may_fold(const struct options *options)
 {
 	return !options->html && (mode_asked(options) == ALIGN_AUTO || mode_asked(options) == ALIGN_SLOT) &&
-	       !options_text(options, "noise") && !options_text(options, "third") &&
-	       strcmp(reading_asked(), "whole") != 0;
+	       !options_text(options, "noise") && !options_text(options, "third") && !settle_asked("whole");
 }
 
 static int open_whole(struct diff *diff, const char *a, const char *b, struct error *err)
@@ -591,7 +583,7 @@ static int compare(struct diff *diff, const char *a, const char *b, const struct
 {
 	bool folded = may_fold(options) && !is_one_folder(a, b) && fold_runs(&diff->run[0], &diff->run[1], a, b);
 
-	if (!folded && strcmp(reading_asked(), "folded") == 0) {
+	if (!folded && settle_asked("folded")) {
 		error_set(err, "'%s' and '%s' cannot be folded", a, b);
 		return -1;
 	}

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compare/coverage.h"
 #include "compare/fold.h"
 #include "read/counters.h"
 #include "read/settle.h"
@@ -116,7 +117,7 @@ static bool take(void *arg, const struct model_process *p, const struct settled 
 		return true;
 	/* What was left out on purpose is no donation. */
 	claim = claim && ctr_outcome_group(e->outcome) != CTR_IN_FILTERED;
-	if (claim && (e->slot == LOG_NO_SLOT || e->outcome != CTR_COMMITTED || !t->has_subject || !t->subject.complete))
+	if (claim && (e->slot == LOG_NO_SLOT || !settle_measured(t)))
 		return false;
 	if (e->slot == LOG_NO_SLOT)
 		return true;
@@ -149,17 +150,13 @@ static bool follow(struct fold_side *side, struct model *model, const char *path
 
 /* ---- one against the other ---- */
 
-static uint64_t name_of(const struct model_process *p, const struct model_pool *pool)
-{
-	return log_mix64(log_key_hash(p->rank, strlen(p->rank)) + 3 * log_key_hash(pool->name, strlen(pool->name)));
-}
-
 /* The pools of run B by rank and name. false: a name is not unique. */
 static bool name_pools(const struct model *model, struct map *names)
 {
 	for (uint32_t i = 0; i < model->n_processes; i++) {
 		for (uint32_t k = 0; k < model->process[i].n_pools; k++) {
-			uint64_t name = name_of(&model->process[i], &model->process[i].pool[k]);
+			uint64_t name = model_place_key(model->process[i].rank, strlen(model->process[i].rank),
+							model->process[i].pool[k].name);
 
 			if (map_get(names, name) != MAP_NONE || !map_set(names, name, (uint64_t)i << 32 | k))
 				return false;
@@ -178,7 +175,7 @@ static bool pair_pools(const struct model *a, const struct model *b, struct map 
 		const struct model_process *p = &a->process[i];
 
 		for (uint32_t k = 0; fine && k < p->n_pools; k++) {
-			uint64_t at = map_get(&names[1], name_of(p, &p->pool[k]));
+			uint64_t at = map_get(&names[1], model_place_key(p->rank, strlen(p->rank), p->pool[k].name));
 			const struct model_process *q = at == MAP_NONE ? NULL : &b->process[at >> 32];
 			const struct model_pool *pool = q ? &q->pool[(uint32_t)at] : NULL;
 
@@ -291,12 +288,7 @@ static bool may_be_same(const char *path_a, const char *path_b)
 
 		if (run_open(&run, path[s], &err) != RUN_OK)
 			return false;
-		for (size_t i = 0; i < run.n_processes; i++) {
-			const struct ctr_snapshot *page = run.processes[i].counters;
-			const struct ctr_values *row = page ? ctr_find(page, "core.donate") : NULL;
-
-			n[s] += row ? row->outcome[CTR_COMMITTED] : 0;
-		}
+		n[s] = coverage_sum(&run, "core.donate").outcome[CTR_COMMITTED];
 		run_close(&run);
 	}
 	return n[0] && n[0] == n[1];

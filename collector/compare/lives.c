@@ -16,7 +16,7 @@ static bool same_rank_and_pool(const struct align_group *x, const struct align_g
 static bool find_first(const struct alignment *al, struct map *first, uint32_t group, uint32_t *found)
 {
 	const struct align_group *g = &al->group[group];
-	uint64_t key = log_mix64(log_key_hash(g->rank, g->rank_length) + log_key_hash(g->pool, strlen(g->pool)) * 3);
+	uint64_t key = model_place_key(g->rank, g->rank_length, g->pool);
 	uint64_t at;
 
 	for (;; key = log_mix64(key + 1)) {

@@ -252,8 +252,7 @@ static uint64_t plane_key(const struct diff *diff, const struct pair *pair, uint
 {
 	const struct align_group *g = &diff->al.group[pair->group];
 
-	return log_mix64(log_mix64(log_key_hash(g->rank, g->rank_length) + log_key_hash(g->pool, strlen(g->pool)) * 3) +
-			 pool_of(diff, pair, 0)->plane[i].identity);
+	return log_mix64(model_place_key(g->rank, g->rank_length, g->pool) + pool_of(diff, pair, 0)->plane[i].identity);
 }
 
 /* ---- noise ---- */

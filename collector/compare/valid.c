@@ -333,8 +333,8 @@ static void judge_filtered(struct diff *diff)
 
 	for (size_t i = 0; i < 4; i++) {
 		enum ctr_outcome outcome = outcomes[i % 2];
-		struct coverage_sum a = coverage_sum(&diff->run[0], probes[i / 2]);
-		struct coverage_sum b = coverage_sum(&diff->run[1], probes[i / 2]);
+		struct coverage_sum a = coverage_sum(&diff->run[0].run, probes[i / 2]);
+		struct coverage_sum b = coverage_sum(&diff->run[1].run, probes[i / 2]);
 
 		if (a.outcome[outcome] != b.outcome[outcome])
 			reasons_add(&diff->reasons, REASON_filtered_differs, "%s (%s): %llu in run A, %llu in run B",
@@ -355,7 +355,7 @@ static void judge_probes(struct diff *diff)
 		if (strncmp(probe[i], "core.graph_", 11) == 0 || strcmp(probe[i], "core.watch") == 0)
 			continue;
 		for (unsigned s = 0; s < 2; s++)
-			fired[s] = coverage_sum(&diff->run[s], probe[i]).attempted;
+			fired[s] = coverage_sum(&diff->run[s].run, probe[i]).attempted;
 		for (unsigned s = 0; s < 2; s++) {
 			/* core.donate is said of each run by itself */
 			if (!fired[s] && fired[!s] && strcmp(probe[i], "core.donate") != 0 && diff->run[s].n_processes)

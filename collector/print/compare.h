@@ -47,9 +47,9 @@ int report_print_html(FILE *f, const struct report *report, struct error *err);
 /* ---- shared ---- */
 
 /* Counters of every probe, one column group a run: the account of what was measured. */
+void coverage_print_text(FILE *f, const struct model *models, size_t n_models, bool color);
 /* Of a probe that was attempted 0 times: "never fired", or that this is what the arm promises. */
 const char *coverage_why_silent(const struct model *model, const char *probe, char *out, size_t size);
-void coverage_print_text(FILE *f, const struct model *models, size_t n_models, bool color);
 /* {PROBE: [{attempted, committed, ...} or null, one a run]} */
 json_t *coverage_json(const struct model *models, size_t n_models);
 /* {path, arm, driver, device, processes, graph_launches, pool_graph_launches, donations, restores} */

@@ -39,7 +39,7 @@ json_t *coverage_json(const struct model *models, size_t n_models)
 		json_t *runs = json_array();
 
 		for (size_t m = 0; m < n_models; m++) {
-			struct coverage_sum sum = coverage_sum(&models[m], probe[i]);
+			struct coverage_sum sum = coverage_sum(&models[m].run, probe[i]);
 			json_array_append_new(runs, sum_json(&sum));
 		}
 		json_object_set_new(object, safe(probe[i]), runs);
@@ -50,7 +50,7 @@ json_t *coverage_json(const struct model *models, size_t n_models)
 
 static json_t *attempted_json(const struct model *model, const char *probe, bool without_errors)
 {
-	struct coverage_sum sum = coverage_sum(model, probe);
+	struct coverage_sum sum = coverage_sum(&model->run, probe);
 
 	if (!sum.processes)
 		return json_null();

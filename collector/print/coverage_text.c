@@ -31,7 +31,7 @@ static bool is_worth_a_row(const struct model *models, size_t n_models, const ch
 	    strcmp(probe, "core.graph_launch") == 0)
 		return true;
 	for (size_t m = 0; m < n_models; m++) {
-		if (coverage_sum(&models[m], probe).attempted)
+		if (coverage_sum(&models[m].run, probe).attempted)
 			return true;
 	}
 	return false;
@@ -57,7 +57,7 @@ void coverage_print_text(FILE *f, const struct model *models, size_t n_models, b
 
 	for (size_t i = 0; i < n; i++) {
 		for (size_t m = 0; m < n_models && is_worth_a_row(models, n_models, probe[i]); m++) {
-			struct coverage_sum sum = coverage_sum(&models[m], probe[i]);
+			struct coverage_sum sum = coverage_sum(&models[m].run, probe[i]);
 			const char *run = n_models == 1 ? "" : m ? "B  " : "A  ";
 			char why[512], silent[256];
 

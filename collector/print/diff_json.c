@@ -173,7 +173,7 @@ static json_t *not_recorded_json(const struct diff *diff)
 	json_t *runs = json_array();
 
 	for (unsigned s = 0; s < 2; s++) {
-		struct coverage_sum sum = coverage_sum(&diff->run[s], "core.donate");
+		struct coverage_sum sum = coverage_sum(&diff->run[s].run, "core.donate");
 
 		json_array_append_new(
 			runs, sum.processes ? json_pack("{s:o, s:o, s:o}", "attempted", json_count(sum.attempted),

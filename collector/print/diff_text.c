@@ -44,7 +44,7 @@ static void print_verdict(FILE *f, const struct diff *diff, bool color)
 static void print_left_out(FILE *f, const struct diff *diff)
 {
 	for (unsigned s = 0; s < 2; s++) {
-		struct coverage_sum sum = coverage_sum(&diff->run[s], "core.donate");
+		struct coverage_sum sum = coverage_sum(&diff->run[s].run, "core.donate");
 		uint64_t paused = sum.outcome[CTR_FILTERED_PAUSED], adapter = sum.outcome[CTR_FILTERED_ADAPTER];
 
 		if (!paused && !adapter)

@@ -347,6 +347,11 @@ struct model_fold model_fold(const struct model_process *p, const struct model_e
 	return e->fold ? p->fold[e->fold - 1] : (struct model_fold) { 0, 0, 0, 0 };
 }
 
+uint64_t model_place_key(const char *rank, size_t rank_bytes, const char *pool)
+{
+	return log_mix64(log_key_hash(rank, rank_bytes) + log_key_hash(pool, strlen(pool)) * 3);
+}
+
 const struct model_print *model_subject(const struct model_process *p, const struct model_event *e)
 {
 	return e->subject == MODEL_NONE ? NULL : &p->print[e->subject];

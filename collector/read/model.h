@@ -177,6 +177,8 @@ void model_close(struct model *model);
 bool model_measured(const struct model_process *process, const struct model_event *event);
 /* What else the event stands for; nothing where it was not folded. */
 struct model_fold model_fold(const struct model_process *process, const struct model_event *event);
+/* Of a pool of a rank, whose text may end with the number of its life: for indexes. */
+uint64_t model_place_key(const char *rank, size_t rank_bytes, const char *pool);
 const struct model_print *model_subject(const struct model_process *process, const struct model_event *event);
 const struct model_event *model_event(const struct model_process *process, uint64_t id);
 const struct model_step *model_step(const struct model_process *process, uint64_t number);

@@ -24,6 +24,15 @@ struct settled {
 	bool has_subject, has_source;
 };
 
+/* As model_measured, of an event that is not kept. */
+static inline bool settle_measured(const struct settled *settled)
+{
+	return settled->event.outcome == CTR_COMMITTED && settled->has_subject && settled->subject.complete;
+}
+
+/* For tests: whether SLOTPROBE_READING asks that runs be read "whole", or "folded" and nothing else. */
+bool settle_asked(const char *reading);
+
 /* Whoever asks for them; false from `take`: no more, and the log counts as irregular. */
 typedef bool settle_take(void *arg, const struct model_process *process, const struct settled *settled);
 struct settle_sink {

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "compare/arm.h"
+#include "compare/coverage.h"
 #include "launch/adapter.h"
 #include "launch/child.h"
 #include "launch/install.h"
@@ -332,41 +333,27 @@ static void put_end(char *text, size_t size, int wait_status)
 		snprintf(text, size, "; the command itself failed with status %d", WEXITSTATUS(wait_status));
 }
 
-/* Donations and restores that were attempted while recording, and were lost to a disk, a queue or an end that came first; and to which most
- * often. What was refused the caller has been told. */
-static uint64_t count_lost(const struct run *run, uint64_t *attempted, const char **why)
+/* Donations and restores that were attempted while recording, and were lost to a disk, a queue or an end that came first; and to which
+ * most often. What was refused the caller has been told. */
+static void say_lost(const struct run *run, const char *path)
 {
-	static const char *const rows[] = { "core.donate", "core.restore" };
-	uint64_t by[CTR_OUTCOME_COUNT] = { 0 }, lost = 0;
-	int most = 0; /* none of those */
+	struct coverage_sum donate = coverage_sum(run, "core.donate"), restore = coverage_sum(run, "core.restore");
+	uint64_t attempted = 0, lost = 0, most = 0;
+	const char *why = "";
 
-	for (size_t i = 0; i < 2 * run->n_processes; i++) {
-		const struct ctr_snapshot *page = run->processes[i / 2].counters;
-		const struct ctr_values *row = page ? ctr_find(page, rows[i % 2]) : NULL;
-
-		for (int k = 0; row && k < CTR_OUTCOME_COUNT; k++)
-			by[k] += row->outcome[k];
-	}
-	*attempted = 0;
 	for (int k = 0; k < CTR_OUTCOME_COUNT; k++) {
-		if (ctr_outcome_group((enum ctr_outcome)k) == CTR_IN_FILTERED)
+		uint64_t n = donate.outcome[k] + restore.outcome[k];
+		enum ctr_group group = ctr_outcome_group((enum ctr_outcome)k);
+
+		attempted += group == CTR_IN_FILTERED ? 0 : n;
+		if (k != CTR_SKIPPED_DISK && group != CTR_IN_DROPPED)
 			continue;
-		*attempted += by[k];
-		if (k != CTR_SKIPPED_DISK && ctr_outcome_group((enum ctr_outcome)k) != CTR_IN_DROPPED)
+		lost += n;
+		if (n <= most)
 			continue;
-		lost += by[k];
-		most = by[k] > by[most] || !most ? k : most;
+		most = n;
+		why = ctr_outcome_meaning((enum ctr_outcome)k);
 	}
-	*why = ctr_outcome_meaning((enum ctr_outcome)most);
-	return lost;
-}
-
-static void check_lost(const struct run *run, const char *path)
-{
-	uint64_t attempted, lost;
-	const char *why;
-
-	lost = count_lost(run, &attempted, &why);
 	if (lost)
 		complain("record",
 			 "%llu of %llu donations and restores were not measured (%s): 'slotprobe status %s' shows all "
@@ -375,22 +362,12 @@ static void check_lost(const struct run *run, const char *path)
 }
 
 /* A run in which nothing recorded must say so, and why, before anybody takes it for a measurement. */
-static void check_loaded(const struct record *r, int wait_status)
+static void say_never_loaded(const struct record *r, int wait_status)
 {
 	struct launcher launcher = launcher_look(r->o.n_operands, r->o.operands);
 	const char *command = r->o.operands[0], *problem = NULL;
 	char path[PATH_MAX], through[PATH_MAX] = "", end[64] = "";
-	struct run run;
-	size_t pages = 0;
 
-	if (!run_open(&run, r->run, NULL)) {
-		for (size_t i = 0; i < run.n_processes; i++)
-			pages += run.processes[i].ctr_path != NULL;
-		check_lost(&run, r->run);
-		run_close(&run);
-	}
-	if (pages)
-		return;
 	put_end(end, sizeof(end), wait_status);
 	if (!program_find(command, path, sizeof(path)))
 		problem = program_problem(program_inspect(path, through, sizeof(through)));
@@ -405,6 +382,21 @@ static void check_loaded(const struct record *r, int wait_status)
 			 "launcher "
 			 "dropped the environment; 'slotprobe doctor -- %s' checks%s",
 			 command, end);
+}
+
+static void look_back(const struct record *r, int wait_status)
+{
+	struct run run;
+	size_t pages = 0;
+
+	if (!run_open(&run, r->run, NULL)) {
+		for (size_t i = 0; i < run.n_processes; i++)
+			pages += run.processes[i].ctr_path != NULL;
+		say_lost(&run, r->run);
+		run_close(&run);
+	}
+	if (!pages)
+		say_never_loaded(r, wait_status);
 }
 
 /* The command may have put something else in its place, a link to anywhere too. */
@@ -428,7 +420,7 @@ static int end_run(struct record *r, int wait_status)
 			 r->run);
 	else if (manifest_write(r->manifest, r->run, &error))
 		complain("record", "%s; the recording itself is there", error.text);
-	check_loaded(r, wait_status);
+	look_back(r, wait_status);
 	return status;
 }
 

@@ -194,9 +194,7 @@ static bool due(enum row row, int *error)
 			real = (word_fn *)(uintptr_t)dlsym(RTLD_NEXT, #name);                                          \
 		if (!fails)                                                                                            \
 			return real(WORDS(ARG));                                                                       \
-		if (rows[ROW_##name].how == DONE_TOO)                                                                  \
-			real(WORDS(ARG));                                                                              \
-		return plan_fail(&rows[ROW_##name], error);                                                            \
+		return PLAN_FAIL_CALL(&rows[ROW_##name], error, real);                                                 \
 	}
 LIBC_CALLS(LIBC_THUNK)
 

@@ -138,9 +138,7 @@ static word_fn *real[ROWS];
 		int error;                                                                                             \
 		if (!plan_due(ROW_##name, &error))                                                                     \
 			return real[ROW_##name](WORDS(ARG));                                                           \
-		if (rows[ROW_##name].how == DONE_TOO)                                                                  \
-			real[ROW_##name](WORDS(ARG));                                                                  \
-		return plan_fail(&rows[ROW_##name], error);                                                            \
+		return PLAN_FAIL_CALL(&rows[ROW_##name], error, real[ROW_##name]);                                     \
 	}
 #define LIBC_THUNK(name, ...)             THUNK(name)
 #define DRIVER_THUNK(member, symbol, ...) THUNK(symbol)

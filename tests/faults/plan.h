@@ -43,4 +43,8 @@ bool plan_due(unsigned row, int *error);
 /* Fails as that row does. */
 uintptr_t plan_fail(const struct plan_row *is, int error);
 
+/* The same in a call that passes its words through, after what is done all the same. */
+#define PLAN_FAIL_CALL(is, error, real)                                                                                \
+	((is)->how == DONE_TOO ? (void)(real)(WORDS(ARG)) : (void)0, plan_fail(is, error))
+
 #endif

@@ -67,23 +67,28 @@ def wrong_with(verb, good, got):
     return str(got)
 
 
+def fail_each(which, made, whole, fault):
+    """Each call that was made, or of many all up to `whole` and every so many-th, fails once: fault(name of the run, call) says what is wrong then."""
+    def fail(name, k):
+        try:
+            wrong = fault(f"{which}-{name}-{k}", f"{name}:{k}")
+        except subprocess.TimeoutExpired:
+            wrong = "hangs"
+        return wrong and f"{name} call {k}: {wrong}"
+
+    jobs = [(name, k) for name, n in made.items() for k in (range(1, n + 1) if ALL else spread(n, whole, 1 + n // whole))]
+    wrong = in_parallel(fail, jobs)
+    print(f"{which}: {len(jobs)} calls failed")
+    assert not wrong, f"{len(wrong)} of {len(jobs)}\n" + "\n".join(wrong)
+
+
 @pytest.mark.parametrize("which", VERBS)
 def test_each_call_fails_once(command, which):
     words = VERBS[which]
     good, made = command.count(words)
     assert good.status < 4 and made["malloc" if words[0] != "--help" else "fflush"] > 0
 
-    def fail(name, k):
-        try:
-            wrong = wrong_with(words[0], good, command.faulty(words, f"{which}-{name}-{k}", FAULT=f"{name}:{k}"))
-        except subprocess.TimeoutExpired:
-            wrong = "hangs"
-        return wrong and f"{name} call {k}: {wrong}"
-
-    jobs = [(name, k) for name, n in made.items() for k in (range(1, n + 1) if ALL else spread(n, 20, 1 + n // 20))]
-    wrong = in_parallel(fail, jobs)
-    print(f"{which}: {len(jobs)} calls failed")
-    assert not wrong, f"{len(wrong)} of {len(jobs)}\n" + "\n".join(wrong)
+    fail_each(which, made, 20, lambda run, call: wrong_with(words[0], good, command.faulty(words, run, FAULT=call)))
 
 
 def test_every_import_is_known(build, root):
@@ -133,19 +138,11 @@ def test_record(command):
     recorded = Recorded(command, "count", good)
     assert recorded.verified.status == 3 and b"adapter srv" in recorded.verified.out and recorded.points  # which never fired
 
-    def fail(name, k):
-        which = f"record-{name}-{k}"
-        try:
-            got = command.faulty(RECORD, which, FAULT=f"{name}:{k}")
-            wrong = wrong_recording(good, got, Recorded(command, which, got))
-        except subprocess.TimeoutExpired:
-            wrong = "hangs"
-        return wrong and f"{name} call {k}: {wrong}"
+    def fault(run, call):
+        got = command.faulty(RECORD, run, FAULT=call)
+        return wrong_recording(good, got, Recorded(command, run, got))
 
-    jobs = [(name, k) for name, n in made.items() for k in (range(1, n + 1) if ALL else spread(n, 8, 1 + n // 8))]
-    wrong = in_parallel(fail, jobs)
-    print(f"record: {len(jobs)} calls failed")
-    assert not wrong, f"{len(wrong)} of {len(jobs)}\n" + "\n".join(wrong)
+    fail_each("record", made, 8, fault)
 
 
 # ---- where the output goes ----

@@ -83,6 +83,16 @@ def stream_of(stream, pool):
     return _stream.current(*POOLS.get(pool, UNKNOWN_POOL))
 
 
+def handle_of(stream, pool):
+    """As stream_of; None: the framework cannot say which. A measurement on another stream would mislead."""
+    try:
+        return stream_of(stream, pool)
+    except (TypeError, ValueError):
+        raise
+    except Exception:
+        return None
+
+
 def pack(pool, slot, claimed_len, key, key_len, stream, src_at=0, src_width=0):
     """(struct slotprobe_claim, what it points to: to be kept until the call returned). TypeError, ValueError: an argument of the wrong
     kind; numbers that fit no claim give one that is refused, so that the attempt is counted."""
@@ -101,11 +111,8 @@ def pack(pool, slot, claimed_len, key, key_len, stream, src_at=0, src_width=0):
         else:
             slot, at, width = slot_of(slot, stream, pool)
     if type(stream) is not int:
-        try:
-            stream = stream_of(stream, pool)
-        except (TypeError, ValueError):
-            raise
-        except Exception:  # the framework cannot say which: a measurement on another stream would mislead
+        stream = handle_of(stream, pool)
+        if stream is None:
             return WRONG, None
     try:
         return _abi.CLAIM.pack(SIZE, pool, slot, at, width, claimed_len, key, text_at, stream, 0, key_len, 0, src_at, src_width), text
@@ -143,11 +150,8 @@ def pack_each(pool, slots, srcs, stream):
     if type(stream) is not int:
         for one in (slots, srcs):
             hold(one, stream, pool)
-        try:
-            stream = stream_of(stream, pool)
-        except (TypeError, ValueError):
-            raise
-        except Exception:  # as for one
+        stream = handle_of(stream, pool)
+        if stream is None:
             return [(WRONG, -1)] * count
 
     def packed(i):
