@@ -56,7 +56,7 @@ class Server:
         (model / "config.json").write_text(json.dumps(configuration(shape or SMALL), indent=1))
         command = [sys.executable, "-m", "sglang.launch_server", "--model-path", model, "--load-format", "dummy", "--skip-tokenizer-init",
                    "--attention-backend", "triton", "--sampling-backend", "pytorch", "--grammar-backend", "none", "--host", "127.0.0.1",
-                   "--port", self.port, "--mem-fraction-static", "0.3", "--max-total-tokens", "65536", "--context-length", "4096",
+                   "--port", self.port, "--mem-fraction-static", "0.6", "--max-total-tokens", "65536", "--context-length", "4096",
                    "--mamba-radix-cache-strategy", "extra_buffer", "--mamba-track-interval", INTERVAL, "--page-size", INTERVAL,
                    "--max-running-requests", LARGEST, "--max-mamba-cache-size", slots, "--cuda-graph-max-bs-decode", LARGEST,
                    "--skip-server-warmup", "--random-seed", "1", "--watchdog-timeout", "120", "--disable-prefill-cuda-graph"]

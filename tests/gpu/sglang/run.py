@@ -32,6 +32,7 @@ from lab import INTERVAL, LARGE, LARGEST, Lab  # noqa: E402
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent.parent
 LEAST = 20  # donations that a run must have
 BAR = 0.01  # of the throughput that may be lost
+NEW_TOKENS = 512  # of a request whose throughput is measured
 # pairs -> one-sided 95 % quantile of Student's t with one degree less
 STUDENT = {10: 1.833, 11: 1.812, 12: 1.796, 13: 1.782, 14: 1.771, 15: 1.761, 16: 1.753, 20: 1.729, 24: 1.714, 30: 1.699}
 SERVERS = {
@@ -41,10 +42,11 @@ SERVERS = {
     "load-on": {"arm": "graph-on", "deterministic": True, "slots": 160},
     "load-off": {"arm": "graph-off", "graphs": False, "deterministic": True, "slots": 160},
     "bare": {"shape": LARGE},
+    "bare-too": {"shape": LARGE},
     "recorded": {"shape": LARGE, "arm": "graph-on"},
 }
 NEEDS = {"alone": ("on", "off"), "equal_alone": ("on", "off"), "same_tokens": ("on", "off"), "planted": ("off", "planted"),
-         "loaded": ("load-on", "load-off"), "equal_loaded": ("load-on", "load-off"), "throughput": ("bare", "recorded")}
+         "loaded": ("load-on", "load-off"), "equal_loaded": ("load-on", "load-off"), "throughput": ("bare", "bare-too", "recorded")}
 QUICK = ("alone", "equal_alone", "same_tokens", "planted")
 
 
@@ -184,38 +186,56 @@ class Checks:
     # ---- what it costs ----
 
     @staticmethod
-    def halves():
-        """Two halves of the CPUs. The servers change places after each pair: CPUs of one machine differ by more than what is sought."""
+    def parts(n):
+        """The CPUs in n parts. The servers change places after each round: CPUs of one machine differ by more than what is sought."""
         cpus = sorted(os.sched_getaffinity(0))
-        return (cpus[:len(cpus) // 2], cpus[len(cpus) // 2:]) if len(cpus) > 1 else (cpus, cpus)
+        return [cpus[i * len(cpus) // n:(i + 1) * len(cpus) // n] or cpus for i in range(n)]
 
     def throughput(self):
-        """Tokens per second of two live servers, one of them recorded, driven in turn. Never both: they share the GPU."""
-        live = {name: self.live[name].ready() for name in ("bare", "recorded")}
+        """Tokens per second in turn: two bare servers, a recorded one, and the same recorded one while it is told to stop. Never two at once:
+        they share the GPU. Judged is recorded against the bare ones. Two alike differ by about what is sought for as long as they live, which no
+        number of turns averages out: hence two of them, and the same process stopped beside it."""
+        live = {name: self.live[name].ready() for name in NEEDS["throughput"]}
         for other in self.live.values():
             if other.name not in live:
                 other.stop()
-        tokens, rates = 512, {"bare": [], "recorded": []}
-        halves = self.halves()
-        for pair in range(-4, self.pairs):
-            for name, cpus in zip(("bare", "recorded"), halves if pair % 2 else halves[::-1]):
-                live[name].place(cpus)
-            for name in ("bare", "recorded") if pair // 2 % 2 else ("recorded", "bare"):
-                measured = load.rate(live[name], tokens, pair)
-                if pair >= 0:  # what comes first warms caches
-                    rates[name].append(round(measured, 1))
-        losses = [1 - r / b for b, r in zip(rates["bare"], rates["recorded"])]
-        mean = sum(losses) / len(losses)
-        deviation = (sum((x - mean) ** 2 for x in losses) / max(1, len(losses) - 1)) ** 0.5
-        half = STUDENT.get(len(losses), 1.833) * deviation / len(losses) ** 0.5
+        ways, rates = ("bare", "recorded", "bare-too", "stopped"), {way: [] for way in ("bare", "bare-too", "recorded", "stopped")}
+        places = self.parts(len(live))
+        for turn in range(-3, self.pairs):
+            for i, server in enumerate(live.values()):
+                server.place(places[(i + turn) % len(places)])
+            for i in range(len(ways)):
+                way = ways[(i + turn) % len(ways)] if turn // 4 % 2 else ways[(turn - i) % len(ways)]
+                measured = self.driven_as(live, way, turn)
+                if turn >= 0:  # what comes first warms caches
+                    rates[way].append(round(measured, 1))
         donations = self.lab.probes(live["recorded"].run)["sglang.donate"]
         for server in live.values():
             server.stop()
-        result = {"pairs": len(losses), "tokens_per_s": rates, "mean_loss": mean, "lower_95": mean - half, "upper_95": mean + half, "bar": BAR,
-                  "donations": donations["committed"], "batch": LARGEST, "new_tokens": tokens, "layers": len(LARGE["layers"])}
-        expect(len(losses) >= 10 and donations["committed"] > 0, f"measured nothing: {result}")
-        expect(mean + half < BAR, f"a loss of {mean:.4f}, at most {mean + half:.4f}: {result}")
+        bare = [(a + b) / 2 for a, b in zip(rates["bare"], rates["bare-too"])]
+        result = {"pairs": self.pairs, "tokens_per_s": rates, "recorded_against_stopped": loss(rates["stopped"], rates["recorded"]),
+                  "recorded_against_bare": loss(bare, rates["recorded"]), "stopped_against_bare": loss(bare, rates["stopped"]),
+                  "bare_against_bare": loss(rates["bare"], rates["bare-too"]), "bar": BAR,
+                  "donations": donations["committed"], "batch": LARGEST, "new_tokens": NEW_TOKENS, "layers": len(LARGE["layers"])}
+        expect(self.pairs >= 10 and donations["committed"] > 0, f"measured nothing: {result}")
+        expect(result["recorded_against_bare"]["upper_95"] < BAR, f"too large a loss: {result}")
         return result
+
+    def driven_as(self, live, way, turn):
+        """Tokens per second of one way."""
+        server = live.get(way, live["recorded"])
+        if server.run:
+            self.lab.text("ctl", server.run, "stop" if way == "stopped" else "start")
+        return load.rate(server, NEW_TOKENS, f"{turn} {way}")
+
+
+def loss(before, after) -> dict:
+    """Of rates in pairs: the mean share that is lost, and its one-sided 95 % bounds."""
+    losses = [1 - b / a for a, b in zip(before, after)]
+    mean = sum(losses) / len(losses)
+    deviation = (sum((x - mean) ** 2 for x in losses) / max(1, len(losses) - 1)) ** 0.5
+    half = STUDENT.get(len(losses), 1.833) * deviation / len(losses) ** 0.5
+    return {"mean": mean, "lower_95": mean - half, "upper_95": mean + half}
 
 
 def machine() -> dict:
@@ -278,8 +298,8 @@ def arguments():
     parser.add_argument("--slotprobe", type=pathlib.Path, default=ROOT / "build", help="the folder that make leaves")
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--only", action="append", choices=list(NEEDS))
-    parser.add_argument("--pairs", type=int, default=12)
-    parser.add_argument("--seconds", type=float, default=360)
+    parser.add_argument("--pairs", type=int, default=16)
+    parser.add_argument("--seconds", type=float, default=570)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--keep", type=pathlib.Path, help="keep runs and server logs here")
     return parser.parse_args()
