@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the test of SGLang works with: a live server, recorded or bare, and what slotprobe says of its run."""
+import collections
 import json
 import os
 import pathlib
@@ -180,6 +181,12 @@ class Lab:
         done = subprocess.run([str(self.slotprobe), "export", str(run), "--format", "jsonl"], capture_output=True, text=True,
                               timeout=ASK_SECONDS, check=True)
         return [r for r in map(json.loads, done.stdout.splitlines()) if r["type"] == kind]
+
+    def donated_slots(self, run) -> collections.Counter:
+        """How often each slot was donated and measured. Its fingerprint names the slot; the event does not where the id is on the device."""
+        named = {(f["process"], f["event"]): f["slot"] for f in self.exported(run, "fingerprint") if f["role"] == "subject"}
+        donated = [(e["process"], e["id"]) for e in self.exported(run, "event") if e["kind"] == "donate"]
+        return collections.Counter(named[d] for d in donated if d in named)
 
     def probes(self, run) -> dict:
         """Counters of the scheduler, the one process of a run that has a pool."""

@@ -6,7 +6,7 @@ import time
 
 from lab import INTERVAL, LARGEST, VOCABULARY
 
-ROUNDS, CONVERSATIONS = 4, 4
+ROUNDS, CONVERSATIONS = 8, 4  # more states to keep than slots: some are donated again
 
 
 def prompt(seed, n) -> list:
