@@ -4,9 +4,10 @@
  * contexts. Well-behaved: what a capture forbids is done under a relaxed capture mode, so that a bare storm has no error at all, and one under
  * slotprobe must have none either.
  *
- *	storm [--seconds S] [--driver-lib PATH]
+ *	storm [--seconds S] [--driver-lib PATH] [--until harm]
  *
- * Prints one JSON object of counts. Exit status 0 whatever they are.
+ * Prints one JSON object of counts. Exit status 0 whatever they are. --until harm: it ends with the first capture that is lost, since a
+ * driver that loses many may end the process, and then nothing is printed.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -56,7 +57,8 @@ static struct {
 	toy_function empty;
 	toy_ptr pool;
 	int pool_id, device;
-	uint64_t end_ns;
+	_Atomic uint64_t end_ns;
+	bool until_harm;
 	int (*exchange)(int *mode);
 	int (*ctx_create)(toy_context *, unsigned flags, int device);
 	int (*ctx_destroy)(toy_context);
@@ -125,8 +127,11 @@ static void capture_round(struct worker *w)
 	TRY(w, capture_begin(w->stream, w->mode));
 	for (int i = 0; i < 8; i++)
 		try(w, empty(w->stream), "launch in a capture");
-	if (cu.capture_end(w->stream, &graph) || !graph)
+	if (cu.capture_end(w->stream, &graph) || !graph) {
 		w->n.invalidated++;
+		if (storm.until_harm)
+			storm.end_ns = 0;
+	}
 	pthread_rwlock_unlock(&storm.no_capture);
 	if (!graph)
 		return;
@@ -344,6 +349,8 @@ int main(int argc, char **argv)
 			seconds = strtod(argv[i + 1], NULL);
 		else if (!strcmp(argv[i], "--driver-lib"))
 			library = argv[i + 1];
+		else if (!strcmp(argv[i], "--until") && !strcmp(argv[i + 1], "harm"))
+			storm.until_harm = true;
 		else
 			toy_die("unknown option %s", argv[i]);
 	}
