@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from routes import ROUTES, Route, driver, run_route
+from routes import N, ROUTES, Route, driver, run_route
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
 
@@ -35,12 +35,41 @@ def test_route(place, route):
 
 
 def test_the_check_can_fail(place):
-    """A launch too few, a process that is not hooked, a bypass that is not expected: each makes a row fail."""
-    assert not place(driver("unhooked child", "dlsym", "plain", "plugin", "deepbind", "{out}/plugin-linked.so", "linked"))["ok"]
-    assert not place(Route("no preload", ["env", "-u", "LD_PRELOAD", "{out}/driver", "dlsym", "plain", "5"]))["ok"]
-    assert not place(driver("two too few", "dlsym", bypassed=2))["ok"]
-    assert not place(driver("runtime hits", "dlsym", runtime="own"))["ok"]
-    assert not place(Route("fails", ["{out}/driver", "dlsym", "nonesuch", "5"]))["ok"]
+    """A launch too few, a process that is not hooked, a bypass that is not expected: each makes a row fail, for that reason."""
+    def wrong(route):
+        row = place(route)
+        assert not row["ok"], row
+        return row["wrong"]
+    assert wrong(driver("unhooked child", "dlsym", "plain", "plugin", "deepbind", "{out}/plugin-linked.so", "linked")) == [
+        f"counted {N} launches, not {2 * N}", "1 objects said to be bound past slotprobe"]
+    assert wrong(Route("no preload", ["env", "-u", "LD_PRELOAD", "{out}/driver", "dlsym", "plain", "5"])) == ["counted 0 launches, not 5"]
+    assert wrong(driver("two too few", "dlsym", bypassed=2))[0] == f"counted {N} launches, not {N - 2}"
+    assert wrong(driver("runtime hits", "dlsym", runtime="own")) == ["the runtime's wrapper saw 0"]
+    assert wrong(Route("fails", ["{out}/driver", "dlsym", "nonesuch", "5"]))[0] == "exit status 2"
+
+
+@pytest.mark.parametrize("name, command", [("hooked", ["{out}/driver", "dlsym", "plain", "5"]),
+                                           ("no such work", ["env", "-u", "LD_PRELOAD", "{out}/driver", "dlsym", "nonesuch", "5"]),
+                                           ("no such program", ["env", "-u", "LD_PRELOAD", "{out}/nonesuch"])])
+def test_a_red_twin_is_red_for_its_own_reason(place, name, command):
+    """A program that cannot run counts nothing either."""
+    row = place(Route(f"red and {name}", command, red=True))
+    assert not row["ok"], row
+
+
+def test_a_program_without_a_count_is_judged_by_ten_more_calls():
+    """And by all else that is wrong with either (tests/gpu/routes/run.py)."""
+    import importlib.util
+    spec = importlib.util.spec_from_file_location("gpu_routes", pathlib.Path(__file__).parents[1] / "gpu/routes/run.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+
+    def row(counted, *wrong):
+        return {"counted": counted, "ok": False, "wrong": [*wrong, "the program said no count of its own", f"counted {counted} launches, not 0"]}
+    assert script.difference(row(40), row(50))["ok"] and script.difference(row(40), row(60))["ok"]
+    for first, second in ((row(40), row(40)), (row(40), row(47)), (row(40), row(30)), (row(40, "exit status 1"), row(50)), (row(40), row(50, "exit status 1")),
+                          (row(40), row(50, "1 unrouted")), (row(40, "3 launches are not committed"), row(50))):
+        assert not script.difference(first, second)["ok"], (first, second)
 
 
 # ---- the verdict ----
