@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What a donation costs in Python: `bench_donate.py [BUILD]` prints microseconds per call, with the preload on the CPU driver and without;
-`bench_donate.py [BUILD] --torch` with PyTorch's tensors and streams on the machine's GPU, and fails if a call does.
+`bench_donate.py [BUILD] --torch` with PyTorch's tensors and streams on the machine's GPU. Fails if a call does, or if nothing was recorded.
 
 "package" is the package's own part, packing the claim; the rest of "recorded" is the library's and the driver's.
 """
@@ -63,6 +63,8 @@ def on_torch():
 
 def work():
     """In a process with or without the preload."""
+    if slotprobe.available() != ("--recorded" in sys.argv):
+        sys.exit(f"bench_donate: slotprobe is {'' if slotprobe.available() else 'not '}there")
     if not slotprobe.available():
         print(json.dumps({"without preload": per_call(lambda: slotprobe.donate(0, 1, 2, "key", 2))}))
         return
@@ -76,7 +78,7 @@ def work():
     for name, arguments in forms.items():
         said[f"recorded, {name}"] = per_call(lambda: slotprobe.donate(*arguments) > 0 or refused.append(1), settle)
         said[f"package,  {name}"] = per_call(lambda: _claim.pack(*(*arguments, None)[:6]))
-    said["step"] = per_call(lambda: slotprobe.step("decode", 1, 2, 4, 2), settle)
+    said["step"] = per_call(lambda: slotprobe.step("decode", 1, 2, 4, 2) and refused.append(1), settle)
     said["refused calls"] = len(refused)
     print(json.dumps(said))
     sys.exit(bool(refused) or pool < 0)
@@ -92,11 +94,13 @@ def main():
         env["LD_LIBRARY_PATH"] = str(build / "cpudriver")
     with tempfile.TemporaryDirectory() as folder:
         record = [build / "slotprobe", "record", "-o", pathlib.Path(folder) / "run", "--arm", "graph-off", "--"]
-        for before in ([], record):
-            done = subprocess.run([*before, sys.executable, __file__, "--work", *options], stdout=subprocess.PIPE, text=True, env=env, check=True,
+        for before, after in (([], []), (record, ["--recorded"])):
+            done = subprocess.run([*before, sys.executable, __file__, "--work", *after, *options], stdout=subprocess.PIPE, text=True, env=env, check=False,
                                   timeout=300)
-            for name, value in json.loads(done.stdout).items():
+            for name, value in json.loads(done.stdout or "{}").items():
                 print(f"{name:36} {value:8.2f}{' us' if 'calls' not in name else ''}")
+            if done.returncode:
+                sys.exit(done.returncode)
 
 
 if __name__ == "__main__":
