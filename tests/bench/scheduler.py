@@ -329,6 +329,9 @@ class Bench:
         for name, probe in probes.items():
             if probe["errors"] or sum(probe["dropped"].values()):
                 self.missed.append(f"{name}: {probe}")
+        for name in (f"{group}.{row['what']}" for row in said["rows"] for group in ("sglang", "core")):
+            if not probes[name]["committed"] or probes[name]["committed"] != probes[name]["attempted"]:
+                self.missed.append(f"nothing, or not all, was recorded of what was timed: {name}: {probes[name]}")
         for row in said["rows"]:
             bar = {"step": STEP_BAR, "donate": DONATION_BAR * row["n"]}.get(row["what"])
             took = row["added"] - row["library"]

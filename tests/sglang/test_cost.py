@@ -29,19 +29,34 @@ def test_every_hook_is_timed_and_nothing_waits(build, root, release, tmp_path):
     assert max(steps) < 6 * min(steps)
 
 
-@pytest.mark.parametrize("planted", ["ids.item()", "ids.cpu()", "__import__('torch').cuda.synchronize()"])
-def test_a_wait_is_seen(build, root, release, tmp_path, planted):
-    """The red twin: the adapter as built, with a line that waits."""
-    assert release
-    other = tmp_path / "build"
+def planted(build, root, folder, file, before, after):
+    """What the bench says of the adapter as built with one line changed."""
+    other = folder / "build"
     other.mkdir()
     for name in ("slotprobe", "libslotprobe.so"):
         shutil.copy2(build / name, other / name)
     (other / "cpudriver").symlink_to(build / "cpudriver")
     shutil.copytree(build / "probes", other / "probes")
-    pools = other / "probes/sglang/slotprobe_sglang/pools.py"
-    text = pools.read_text()
-    pools.write_text(text.replace('hands out ids of its own."""\n', f'hands out ids of its own."""\n        {planted}\n', 1))
-    assert pools.read_text() != text
-    status, found, _ = bench(other, root, tmp_path)
-    assert status == 1 and any("brought to the host" in m for m in found["missed"])
+    path = other / "probes/sglang/slotprobe_sglang" / file
+    text = path.read_text()
+    assert text.count(before) == 1
+    path.write_text(text.replace(before, after))
+    status, found, _ = bench(other, root, folder)
+    return status, found["missed"]
+
+
+@pytest.mark.parametrize("line", ["ids.item()", "ids.cpu()", "__import__('torch').cuda.synchronize()"])
+def test_a_wait_is_seen(build, root, release, tmp_path, line):
+    """The red twin: a line that waits."""
+    assert release
+    doc = 'hands out ids of its own."""\n'
+    status, missed = planted(build, root, tmp_path, "pools.py", doc, f"{doc}        {line}\n")
+    assert status == 1 and any("brought to the host" in m for m in missed)
+
+
+def test_a_hook_that_says_nothing_is_seen(build, root, release, tmp_path):
+    """It would be the quickest of all."""
+    assert release
+    doc = '"""free of the slot allocators; afterwards the ids mean nothing. Those on the device are read by nobody."""\n'
+    status, missed = planted(build, root, tmp_path, "adapter.py", doc, f"{doc}        return\n")
+    assert status == 1 and missed and all("nothing, or not all" in m and ".free" in m for m in missed)
