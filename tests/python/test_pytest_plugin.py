@@ -82,7 +82,7 @@ def test_a_server_is_ended_and_checked(suite):
     status, text = suite(body.format(more=', "write"'))
     assert status == 0 and "1 passed" in text, text
     status, text = suite(body.format(more=""))
-    assert status == 1 and "1 error" in text, text
+    assert status == 1 and "1 error" in text and "exit status 1" in text, text
 
 
 def test_nothing_passes_unchecked(suite):

@@ -46,9 +46,9 @@ class Lab:
         return [r for r in map(json.loads, self.slotprobe("export", run, "--format", "jsonl").stdout.splitlines()) if r["type"] in types]
 
     def events(self, run):
-        """The events in the order of their calls, with the slot that the fingerprint names."""
+        """The events in the order of their calls, with the slot that the fingerprint names where there is one."""
         prints = {r["event"]: r for r in self.exported(run, "fingerprint") if r["role"] == "subject"}
-        return sorted((e | {"hash": prints[e["id"]]["rollup"] if e["id"] in prints else None} for e in self.exported(run, "event")),
+        return sorted((e | {"slot": prints[e["id"]]["slot"] if e["id"] in prints else e["slot"]} for e in self.exported(run, "event")),
                       key=lambda e: e["id"])
 
     def probes(self, run):

@@ -34,7 +34,7 @@ def test_what_the_tree_has_is_what_was_said(sglang, life):
         assert (event["claimed_len"], event["key_len"]) == (length, length), kind
         assert (event["id"] not in refused) == taken
         if taken:
-            assert event["slot"] == slot or event["slot"] is None
+            assert event["slot"] == slot
     restored = [(e["claimed_len"], e["key"]) for e in events if e["kind"] == "restore"]
     assert [length for length, _ in restored] == [length for _, length in said["restored"]] and restored
     keys = {e["key"]: e["claimed_len"] for e in donated}

@@ -109,14 +109,15 @@ def row(lab, case, a, b, status, code, how):
     got, found = lab.diff(first, second)
     differing = sorted(slots(found, "differs"))
     expected = sorted(second.slots_differing) if not how.get("in_both") else []
+    planted = not how.get("in_both") or first.slots_differing == second.slots_differing != set()
     result = {"case": case, "a": " ".join(a), "b": " ".join(b), "expected_status": status, "status": got, "verdict": found["verdict"],
-              "reasons": codes(found), "slots_differing": differing, "toy_slots_differing": expected,
+              "reasons": codes(found), "slots_differing": differing, "toy_slots_differing": expected, "planted": planted,
               "explain": sorted({k for s in slots(found, "differs").values() for k in kinds(s)}),
               "wrong_explanations": wrong_explanations(found, second) if got == 1 else [],
               "counters_wrong": counters_differ(lab, first) + counters_differ(lab, second),
               "graph_launches": [r["graph_launches"] for r in found["runs"]], "donations": [r["donations"] for r in found["runs"]],
               "driver": found["runs"][1]["driver"], "device": found["runs"][1]["device"]}
-    result["ok"] = (got == status and (code is None or code in result["reasons"])
+    result["ok"] = (got == status and planted and (code is None or code in result["reasons"])
                     and (status == 3 or differing == result["toy_slots_differing"])
                     and (status != 1 or (bool(differing) and not first.slots_differing))
                     and not result["wrong_explanations"] and not result["counters_wrong"]
