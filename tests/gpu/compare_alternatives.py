@@ -14,6 +14,7 @@ the CPU driver the parts are tried, and no time means anything.
 """
 import argparse
 import concurrent.futures
+import errno
 import json
 import os
 import pathlib
@@ -30,6 +31,7 @@ BARS = {"absmax_item": 5, "layers_item": 150}  # times slotprobe's, of the pool 
 JUDGED = "Qwen3-Next-80B"
 BASE = "slotprobe_from_c"
 OURS = "slotprobe_"
+WAITS = "absmax_item"  # that a wait is seen
 
 
 def work(args, run, *options):
@@ -78,22 +80,39 @@ def judge(args, found, probes):
     """What is missed."""
     missed = [f"the worker ended with {found['exit']}"] if found["exit"] else []
     donate = probes["core.donate"]
-    if donate["attempted"] == 0 or sum(donate["dropped"].values()) or donate["errors"]:
+    if donate["attempted"] == 0 or donate["committed"] != donate["attempted"]:
         missed.append(f"not every donation was recorded: {donate}")
-    for row in found["rows"]:
-        if row["way"].startswith(OURS) and (row["synchronises"] or row["refused"]):
-            missed.append(f"{row['pool']}, {row['way']}: waits {row['synchronises']}, {row['refused']} refused")
-        bar = BARS.get(row["way"]) if row["pool"] == JUDGED else None
-        if args.driver == "cuda" and bar and row["times_slotprobe"] < bar:
-            missed.append(f"{row['way']} takes {row['times_slotprobe']:.1f} x slotprobe's time, {bar} x was the bar")
+    return missed + judge_rows(args, found["rows"]) + judge_findings(found)
+
+
+def judge_rows(args, rows):
+    """Of the times: who waits, and the bars. A row that is not there holds no bar."""
+    missed, seen = [], {(row["pool"], row["way"]): row for row in rows}
+    for (pool, way), row in seen.items():
+        if way.startswith(OURS) and (row["synchronises"] or row["refused"]):
+            missed.append(f"{pool}, {way}: waits {row['synchronises']}, {row['refused']} refused")
+    for pool in {pool for pool, _ in seen}:
+        if not seen.get((pool, WAITS), {"synchronises": False})["synchronises"]:
+            missed.append(f"{pool}: {WAITS} was not seen to wait: nothing shows that a wait is seen")
+    for way, bar in BARS.items() if args.driver == "cuda" else ():
+        times = seen.get((JUDGED, way), {"times_slotprobe": 0})["times_slotprobe"]
+        if not times >= bar:
+            missed.append(f"{way} takes {times:.1f} x slotprobe's time, {bar} x was the bar")
+    return missed
+
+
+def judge_findings(found):
+    """Of what each way sees, and of captures: slotprobe says there that it is busy."""
+    missed = []
     for plant, by_way in found.get("seen", {}).items():
         for way, said in by_way.items():
             if way.startswith(OURS) and said != ("missed" if plant == "nothing" else "found"):
                 missed.append(f"{plant}: {way} {said} it")
     for way, said in found.get("captures", {}).items():
-        if way.startswith(OURS) and said["capture"] != "survives":
-            missed.append(f"{way} ended a capture: {said}")
-    if not found.get("seen") or not found.get("captures"):
+        if way.startswith(OURS) and said != {"capture": "survives", "said": -errno.EBUSY}:
+            missed.append(f"a capture with {way}: {said}")
+    if not any(way.startswith(OURS) for way in found.get("captures", {})) or not any(
+            way.startswith(OURS) for way in found.get("seen", {}).get("nothing", {})):
         missed.append("the worker did not get as far as the planted faults")
     return missed
 

@@ -19,7 +19,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
-# name -> (command, seconds it may take); each command takes `--json FILE` and exits 0 when its check holds
+# name -> (command, seconds it may take); each command takes `--json FILE`, writes it, and exits 0 when its check holds
 CHECKS = {
     "fingerprint_check": (["tests/gpu/fingerprint_check.py"], 180),
     "fingerprint_bench": (["tests/gpu/fingerprint_bench.py"], 180),  # a measurement against a bar: only when asked for
@@ -52,6 +52,7 @@ def build(deps: pathlib.Path | None) -> None:
 def check(name: str, out: pathlib.Path) -> bool:
     command, limit = CHECKS[name]
     report = out / f"{name}.result.json"
+    report.unlink(missing_ok=True)  # of another time
     begun = time.time()
     try:
         done = subprocess.run([sys.executable, *command, "--json", str(report)], cwd=ROOT, capture_output=True, text=True, timeout=limit)
@@ -61,10 +62,11 @@ def check(name: str, out: pathlib.Path) -> bool:
     print(f"==== {name}: status {status}\n{text[-6000:]}", flush=True)
     result = json.loads(report.read_text()) if report.exists() else None
     report.unlink(missing_ok=True)
+    ok = status == 0 and bool(result)  # who measured has something to say
     (out / f"{name}.json").write_text(json.dumps({
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"), "machine": machine(), "script": " ".join(command),
-        "ok": status == 0, "seconds": round(time.time() - begun, 1), "result": result}, indent=1) + "\n")
-    return status == 0
+        "ok": ok, "seconds": round(time.time() - begun, 1), "result": result}, indent=1) + "\n")
+    return ok
 
 
 def main() -> int:

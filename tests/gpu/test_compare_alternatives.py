@@ -73,6 +73,15 @@ def spoilt(found, where):
         other["seen"]["nothing"][OURS[2]] = "found"
     elif where == "capture":
         other["captures"][OURS[1]] = {"capture": "fails"}
+    elif where == "captured in silence":
+        other["captures"][OURS[0]] = {"capture": "survives", "said": "part of the graph"}
+    elif where == "captured unrecorded":
+        other["captures"][OURS[0]] = {"capture": "survives", "said": -38}
+    elif where == "no wait is seen":
+        for row in other["rows"]:
+            row["synchronises"] = False
+    elif where == "nothing of ours":
+        other["captures"] = {way: said for way, said in other["captures"].items() if way not in OURS}
     elif where == "ended":
         other["exit"] = 1
     elif where == "half":
@@ -80,7 +89,8 @@ def spoilt(found, where):
     return other
 
 
-@pytest.mark.parametrize("where", ["waits", "refused", "blind", "sees ghosts", "capture", "ended", "half"])
+@pytest.mark.parametrize("where", ["waits", "refused", "blind", "sees ghosts", "capture", "captured in silence", "captured unrecorded",
+                                   "no wait is seen", "nothing of ours", "ended", "half"])
 def test_the_judge_sees_it(found, where):
     """Each of what it looks at, spoilt."""
     assert not judged(found) and judged(spoilt(found, where))
@@ -94,6 +104,12 @@ def test_the_judge_holds_the_bars(found):
     assert not judged(other, "cuda")
     for row in other["rows"]:
         row["times_slotprobe"] = {"absmax_item": 4.9, "layers_item": 149}.get(row["way"], 1)
-    assert len(judged(other, "cuda")) == 4 and not judged(other)
-    for wrong in ({"attempted": 0}, {"errors": 1}, {"dropped": {"ring_full": 1}}):
+    assert len(judged(other, "cuda")) == 2 and not judged(other)
+    other["rows"] = [row for row in other["rows"] if row["way"] != "layers_item"]
+    assert len(judged(other, "cuda")) == 2, "a way that was not measured holds no bar"
+    for row in other["rows"]:
+        row["pool"] = "another"
+    assert len(judged(other, "cuda")) == 2
+    for wrong in ({"attempted": 0, "committed": 0}, {"committed": 8, "errors": 1}, {"committed": 8, "dropped": {"ring_full": 1}},
+                  {"committed": 0, "filtered": 9}):  # paused
         assert judged(found, probes={"core.donate": DONATE | wrong})
