@@ -13,6 +13,8 @@ import sys
 import tempfile
 import time
 
+from cold import step
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 MIB = 1 << 20
 BUSY_S = 0.006  # what the device is kept busy with, where the host's wait is looked for
@@ -156,11 +158,11 @@ class Pool:
         self.id = slotprobe.pool(name, self.tensors)
         if self.id < 0:
             raise RuntimeError(f"{name}: the pool was not taken: {self.id}")
-        self.at = 0
+        self.at, self.step = 0, step(self.n)
 
     def next(self):
         """Slots in an order that leaves nothing in a cache."""
-        self.at = (self.at + (self.n * 7 // 19 | 1)) % self.n
+        self.at = (self.at + self.step) % self.n
         return self.at
 
     def close(self):

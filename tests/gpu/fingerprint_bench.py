@@ -10,7 +10,7 @@ the host is never waited for:
   events  between two events around one launch: the events themselves and an idle GPU are in it (an empty kernel: about 3.5 us).
   batch   one of 200 launches back to back.
 
-Judged are the shapes that servers have; the others are printed to be known.
+Judged are the shapes that servers have; the others are printed to be known. None may be quicker than memory allows.
 
 --tune builds fingerprint.cu with other constants (nvcc is needed) and times the shapes with each, and with chunks of other sizes.
 """
@@ -25,6 +25,7 @@ import tempfile
 
 import numpy as np
 
+from cold import step, too_quick
 from fingerprint_device import DTYPES, ELEM_BYTES, KERNEL, ROOT, UNIT, Device, Plane, Slots, host_twin
 
 MIB, KIB = 1 << 20, 1 << 10
@@ -118,13 +119,12 @@ class Bench:
         """us by each of the three ways; by `added` alone unless thorough."""
         shape = SHAPES[name][0]
         slots = self.slots(shape, int(name.split(" at +")[1]) if " at +" in name else 0, chunk)
-        launch, number = slots.launch, 0
-        step = max(launch.n_slots * 7 // 19, 1) | 1
+        launch, number, stride = slots.launch, 0, step(slots.launch.n_slots)
 
         def one() -> None:
             nonlocal number
             number += 1
-            launch.slot = number * step % launch.n_slots
+            launch.slot = number * stride % launch.n_slots
             launch.sequence += 1
             self.device.run(launch)
 
@@ -194,10 +194,11 @@ def main() -> int:
         row = bench.time(name)
         row |= {"slot": name, "judged": judged, "bound_us": 5 + row["bytes"] / (0.95 * rate) * 1e6}
         row["ratio"] = row["added_us"] / row["bound_us"]
-        bad = judged and row["ratio"] > 1
+        row["too_quick"] = too_quick(row["added_us"], row["bytes"], rate)
+        bad = row["too_quick"] or (judged and not row["ratio"] <= 1)
         failed += bad
         rows.append(row)
-        note = "  OVER" if bad else "" if judged else "  (not judged)"
+        note = "  TOO QUICK" if row["too_quick"] else "  OVER" if bad else "" if judged else "  (not judged)"
         print(f"{name:44}{row['added_us']:9.2f}{row['bound_us']:10.2f}{row['ratio']:8.2f}{row['events_us']:10.2f}{row['batch_us']:10.2f}{note}",
               flush=True)
     tuned = tune(bench) if args.tune else None
