@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every test folder shares: the repository's root, the build folder, a make that builds once."""
+"""What every test folder shares: the repository's root, the build folder, a make that builds once, scripts as modules."""
+import importlib.util
 import os
 import pathlib
 import subprocess
+import sys
 
 import pytest
 
@@ -41,3 +43,20 @@ def build() -> pathlib.Path:
                           text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
+
+
+@pytest.fixture(scope="session")
+def script():
+    """A script under tests/ as a module. Several are called run.py, so that none can be imported by its name."""
+    def load(path):
+        name = path.replace("/", "_").removesuffix(".py")
+        if name not in made:
+            spec = importlib.util.spec_from_file_location(name, ROOT / "tests" / path)
+            made[name] = importlib.util.module_from_spec(spec)
+            before = sys.path[:]
+            sys.path.insert(0, str((ROOT / "tests" / path).parent))
+            spec.loader.exec_module(made[name])
+            sys.path[:] = before
+        return made[name]
+    made = {}
+    return load

@@ -70,7 +70,7 @@ class Bench:
 
     def judge(self, name: str, value: float, bar: float) -> None:
         """At most the bar. Only a GPU's figures are judged."""
-        if self.driver == "cuda" and value > bar:
+        if self.driver == "cuda" and not value <= bar:
             self.missed.append(f"{name}: {value:.3f} is over {bar}")
 
     def launch(self) -> None:
@@ -96,8 +96,13 @@ class Bench:
             if turn % 3 == 2:
                 one("again")
         for name, preload, what in self.cupti():
-            for _ in range(5):
-                one(name, preload=preload, BENCH_CUPTI=what)
+            try:
+                for _ in range(5):
+                    one(name, preload=preload, BENCH_CUPTI=what)
+            except (RuntimeError, LookupError, OSError) as failure:  # cupti.c ends the process where it sees nothing: no figure then
+                self.found[name] = f"not measured: {failure}"
+                for column in times.values():
+                    column.pop(name, None)
         for nodes, found in times.items():
             row = {"nodes": nodes, "ns": {name: spread(column) for name, column in found.items()}}
             pairs_of = {"recorded": found["bare"], "again": found["bare"][2::3]}
@@ -135,6 +140,7 @@ class Bench:
                "p99 ratio": spread([row[3] / row[1] for row in rows]), "dropped": probe["dropped"]}
         if probe["attempted"] != done or sum(probe["dropped"].values()) != refused:
             self.missed.append(f"{done} donations of which {refused} were refused, counted {probe}")
+        self.judge(f"refused donations of {threads} threads, in a hundred", 100 * refused / done, 1)  # one that is refused costs next to nothing
         self.judge(f"donation, {threads} threads, median", row["median ratio"]["median"], 1.5)
         self.judge(f"donation, {threads} threads, p99", row["p99 ratio"]["median"], 1.5)
         self.found[f"donation, {threads} threads"] = row
@@ -147,6 +153,7 @@ class Bench:
                "committed": probe["committed"]}
         if probe["attempted"] != donated or sum(probe["dropped"].values()) != refused or probe["committed"] != donated - refused:
             self.missed.append(f"flood of {rate}: {donated} donated, {refused} refused, counted {probe}")
+        self.judge(f"asked for {rate} a second, against what was reached", rate / reached, 1.1)
         if not may_drop:
             self.judge(f"drops at {rate} a second, {threads} threads", refused, 0)
         self.found[f"flood of {rate} a second, {threads} threads"] = row

@@ -57,19 +57,16 @@ def test_a_red_twin_is_red_for_its_own_reason(place, name, command):
     assert not row["ok"], row
 
 
-def test_a_program_without_a_count_is_judged_by_ten_more_calls():
-    """And by all else that is wrong with either (tests/gpu/routes/run.py)."""
-    import importlib.util
-    spec = importlib.util.spec_from_file_location("gpu_routes", pathlib.Path(__file__).parents[1] / "gpu/routes/run.py")
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
+def test_a_program_without_a_count_is_judged_by_ten_more_calls(script):
+    """And by all else that is wrong with either."""
+    difference = script("gpu/routes/run.py").difference
 
     def row(counted, *wrong):
         return {"counted": counted, "ok": False, "wrong": [*wrong, "the program said no count of its own", f"counted {counted} launches, not 0"]}
-    assert script.difference(row(40), row(50))["ok"] and script.difference(row(40), row(60))["ok"]
+    assert difference(row(40), row(50))["ok"] and difference(row(40), row(60))["ok"]
     for first, second in ((row(40), row(40)), (row(40), row(47)), (row(40), row(30)), (row(40, "exit status 1"), row(50)), (row(40), row(50, "exit status 1")),
                           (row(40), row(50, "1 unrouted")), (row(40, "3 launches are not committed"), row(50))):
-        assert not script.difference(first, second)["ok"], (first, second)
+        assert not difference(first, second)["ok"], (first, second)
 
 
 # ---- the verdict ----
