@@ -47,16 +47,21 @@ def build() -> pathlib.Path:
 
 @pytest.fixture(scope="session")
 def script():
-    """A script under tests/ as a module. Several are called run.py, so that none can be imported by its name."""
+    """A script under tests/ as a module. Several are called run.py and lab.py, so that none can be imported by its name; what lies beside it is
+    its own."""
     def load(path):
-        name = path.replace("/", "_").removesuffix(".py")
-        if name not in made:
-            spec = importlib.util.spec_from_file_location(name, ROOT / "tests" / path)
-            made[name] = importlib.util.module_from_spec(spec)
-            before = sys.path[:]
-            sys.path.insert(0, str((ROOT / "tests" / path).parent))
-            spec.loader.exec_module(made[name])
-            sys.path[:] = before
-        return made[name]
+        if path not in made:
+            file = ROOT / "tests" / path
+            beside = {p.stem for p in file.parent.glob("*.py")}
+            spec = importlib.util.spec_from_file_location(path.replace("/", "_").removesuffix(".py"), file)
+            made[path] = importlib.util.module_from_spec(spec)
+            others, places = {name: sys.modules.pop(name) for name in beside & set(sys.modules)}, sys.path[:]
+            sys.path.insert(0, str(file.parent))
+            spec.loader.exec_module(made[path])
+            sys.path[:] = places
+            for name in beside:
+                sys.modules.pop(name, None)
+            sys.modules.update(others)
+        return made[path]
     made = {}
     return load

@@ -140,6 +140,15 @@ class Server:
         self.log_file.close()
 
 
+def as_told(recording: bool, before: dict, after: dict) -> bool:
+    """Whether the counters of a server moved in between as they must: donations and graph launches are recorded while it is to record, and none
+    is but what was in flight, though there are some, while it is not."""
+    donated, launched = ({k: after[name][k] - before[name][k] for k in ("committed", "filtered")} for name in ("core.donate", "core.graph_launch"))
+    if recording:
+        return donated["committed"] > donated["filtered"] and launched["committed"] > 0
+    return donated["filtered"] > 0 and donated["committed"] <= before["core.donate"]["in_flight"]
+
+
 class Lab:
     """Where servers are started, and what slotprobe is asked about their runs."""
 
@@ -170,6 +179,12 @@ class Lab:
             return done.returncode, json.loads(done.stdout)
         except json.JSONDecodeError:
             raise AssertionError(f"slotprobe {verb}: exit {done.returncode}, no JSON: {done.stderr.strip()[-500:]}") from None
+
+    def tell(self, run, what) -> None:
+        """Steers a running server, which must hear it."""
+        done = subprocess.run([str(self.slotprobe), "ctl", str(run), what], capture_output=True, text=True, timeout=ASK_SECONDS, check=False)
+        if done.returncode:
+            raise AssertionError(f"slotprobe ctl {what}: exit {done.returncode}: {done.stderr.strip()[-500:]}")
 
     def text(self, verb, *args) -> str:
         """A verb's text."""

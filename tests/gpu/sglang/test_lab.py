@@ -6,11 +6,12 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from lab import Lab  # noqa: E402
+from lab import Lab, as_told  # noqa: E402
 
 
 @pytest.mark.parametrize("ids", ["host", "device"])
@@ -24,3 +25,109 @@ def test_donated_slots(build, tmp_path, ids):
     slots = collections.Counter(s["slot"] for s in said if s.get("event") == "donate")
     assert max(slots.values()) > 1 and len(slots) > 1
     assert Lab(build, tmp_path).donated_slots(run) == slots
+
+
+def counters(donated=0, filtered=0, in_flight=0, launched=0):
+    """Of a scheduler."""
+    return {"core.donate": {"committed": donated, "filtered": filtered, "in_flight": in_flight},
+            "core.graph_launch": {"committed": launched, "filtered": 0}}
+
+
+def test_a_turn_goes_as_told():
+    """What is called recorded was, and what is called stopped was not."""
+    none, some, stopped = counters(5, 5, 2, 5), counters(21, 5, 0, 500), counters(7, 21, 0, 5)
+    assert as_told(True, none, some) and as_told(False, none, stopped)
+    assert not as_told(True, none, none) and not as_told(False, none, none), "nothing happened"
+    assert not as_told(True, none, stopped) and not as_told(False, none, some), "the other way round"
+    assert not as_told(True, none, counters(21, 5, 0, 5)), "without graphs"
+    assert not as_told(False, none, counters(8, 21, 0, 5)), "more than was in flight"
+
+
+def test_steering_a_toy_server_moves_its_counters_so(build, tmp_path):
+    """The real counters; and a run that nobody can be told of."""
+    lab, run = Lab(build, tmp_path), tmp_path / "run"
+    with subprocess.Popen([build / "slotprobe", "record", "-o", run, "--arm", "graph-on", "--", build / "toyserver/toyserver", "--requests", "1000000"],
+                          env=os.environ | {"LD_LIBRARY_PATH": str(build / "cpudriver")}, cwd=tmp_path, stdout=subprocess.DEVNULL) as server:
+        try:
+            def probes():
+                return {p["name"]: p for process in lab.ask("status", run)[1]["processes"] for p in process["probes"]}
+
+            def until(recording, end=time.monotonic() + 30):
+                before = probes()
+                while not as_told(recording, before, probes()) and time.monotonic() < end:
+                    assert not as_told(not recording, before, probes())
+                    time.sleep(0.05)
+                return time.monotonic() < end
+            while not list(run.glob("*.ctr")) and server.poll() is None:
+                time.sleep(0.02)
+            assert until(True)
+            for what, recording in (("stop", False), ("start", True)):
+                lab.tell(run, what)
+                assert until(recording), what
+        finally:
+            server.terminate()
+    with pytest.raises(AssertionError):
+        lab.tell(tmp_path / "nowhere", "start")
+
+
+ANSWERS = [[c] * 40 + list(range(c, c + 40)) for c in range(4)]
+
+
+@pytest.mark.parametrize("on, off, holds", [(ANSWERS, ANSWERS, True), (ANSWERS, ANSWERS[::-1], False), ([], [], False), ([[]] * 4, [[]] * 4, False),
+                                            ([[7] * 80] * 4, [[7] * 80] * 4, False)], ids=["same", "other", "none", "empty", "one token"])
+def test_same_tokens(script, tmp_path, on, off, holds):
+    """Of answers that say something."""
+    checks = script("gpu/sglang/run.py").Checks(Lab(tmp_path, tmp_path), 0, ())
+    checks.driven = {"on": {"answers": on}, "off": {"answers": off}}
+    if holds:
+        assert checks.same_tokens() == {"requests": 4, "tokens": 320, "distinct": 43}
+    else:
+        with pytest.raises(AssertionError):
+            checks.same_tokens()
+
+
+@pytest.mark.parametrize("deaf, holds", [(False, True), (True, False)])
+def test_throughput_is_that_of_a_server_that_records(script, tmp_path, monkeypatch, deaf, holds):
+    """Rates of servers that are played. One that does not start again after it was stopped is the quickest."""
+    run = script("gpu/sglang/run.py")
+
+    class Played:
+        def __init__(self, name):
+            self.name, self.run, self.now = name, "run" if name == "recorded" else None, counters()
+
+        def ready(self):
+            return self
+
+        def place(self, _cpus):
+            pass
+
+        def stop(self):
+            pass
+
+    class PlayedLab:
+        recording = True
+
+        def start(self, name, **_options):
+            self.server = Played(name)
+            return self.server
+
+        def tell(self, _run, what):
+            self.recording = what == "start" and not deaf
+
+        def probes(self, _run):
+            return self.server.now | {"sglang.donate": {"committed": 9}}
+    lab = PlayedLab()
+
+    def rate(server, n, _seed):
+        if server.run:
+            done = server.now["core.donate"]["committed"], server.now["core.donate"]["filtered"], server.now["core.graph_launch"]["committed"]
+            server.now = counters(done[0] + 16 * lab.recording, done[1] + 16 * (not lab.recording), 0, done[2] + n * lab.recording)
+        return 1000.0
+    monkeypatch.setattr(run.load, "rate", rate)
+    checks = run.Checks(lab, 10, run.NEEDS["throughput"])
+    lab.server = checks.live["recorded"]
+    if holds:
+        assert checks.throughput()["recorded_against_bare"]["upper_95"] == 0
+    else:
+        with pytest.raises(AssertionError, match="recorded: it did otherwise"):
+            checks.throughput()
