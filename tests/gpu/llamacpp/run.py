@@ -30,6 +30,7 @@ from lab import PROMPT, Lab, Server, workload  # noqa: E402
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent.parent
 NO_GRAPHS = {"GGML_CUDA_DISABLE_GRAPHS": "1"}
 STUDENT = {10: 1.833, 20: 1.729}  # pairs -> one-sided 95 % quantile
+BAR = 0.01  # of the throughput that may be lost
 LEAST = 20  # donations and restores that a run must have
 
 
@@ -42,6 +43,11 @@ def expect(condition, text):
 def codes(found):
     """The reason codes of a verdict."""
     return [r["code"] for r in found["reasons"]]
+
+
+def said_something(answers):
+    """Whether there are answers of more than one token, none of them empty."""
+    return all(answers) and len({token for answer in answers for token in answer}) > 1
 
 
 def slots(found, verdict):
@@ -108,7 +114,7 @@ class Checks:
             by_hash.setdefault(e["prints"][0]["rollup"], set()).add((e["key"], e["claimed_len"]))
         expect(all(len(keys) == 1 for keys in by_hash.values()), "different prefixes with the same hash")
         modes = [s["mode"] for s in self.lab.exported(run, "step")]
-        expect((2 in modes) == graphs and set(modes) <= {1, 2}, f"step modes {sorted(set(modes))}")
+        expect(1 in modes and (2 in modes) == graphs and set(modes) <= {1, 2}, f"step modes {sorted(set(modes))}")
         # answers were written by decode: without states that hold them, equal would say nothing of it
         decoded = sum(e["claimed_len"] > PROMPT for e in donated)
         expect(decoded >= LEAST, f"only {decoded} donations hold what decode wrote")
@@ -124,8 +130,8 @@ class Checks:
         (a, answers_off, _), (b, answers_on, _) = self.off(model), self.clean(model)
         status, found = self.lab.ask("diff", a, b)
         expect(status == 0, f"diff: {status} {codes(found)} {sorted(slots(found, 'differs'))}")
-        return {"exit_status": status, "alignment": found["alignment"], "summary": found["summary"],
-                "same_tokens": answers_off == answers_on}
+        expect(said_something(answers_off) and answers_off == answers_on, f"other tokens, or none: {answers_off[:3]} {answers_on[:3]}")
+        return {"exit_status": status, "alignment": found["alignment"], "summary": found["summary"], "same_tokens": True}
 
     def switch_without_effect(self, model):
         """Graphs switched off in both runs, and on a machine without CUDA in any run: an arm that promised launches had none."""
@@ -192,7 +198,7 @@ class Checks:
         result = {}
         for arm, env, recorded in (("on", {}, self.clean(model)), ("off", NO_GRAPHS, self.off(model))):
             bare = self.lab.bare(self.models[model], env)
-            expect(bare == recorded[1], f"{arm}: other tokens with the preload")
+            expect(said_something(bare) and bare == recorded[1], f"{arm}: other tokens with the preload, or none")
             result[arm] = {"answers": len(bare), "tokens": sum(map(len, bare))}
         return result
 
@@ -212,7 +218,7 @@ class Checks:
         deviation = (sum((x - mean) ** 2 for x in losses) / max(1, len(losses) - 1)) ** 0.5
         half = STUDENT.get(len(losses), 2.0) * deviation / len(losses) ** 0.5
         noise = (max(rates["bare"]) - min(rates["bare"])) / (sum(rates["bare"]) / len(rates["bare"]))
-        expect(mean - half <= 0 or mean < 0.01, f"a loss of {mean:.4f} +- {half:.4f}")
+        expect(len(losses) >= 10 and mean + half < BAR, f"a loss of {mean:.4f} +- {half:.4f} in {len(losses)} pairs, spread of bare ones {noise:.3f}")
         return {"requests_per_s": rates, "mean_loss": mean, "lower_95": mean - half, "upper_95": mean + half, "bare_spread": noise, "pairs": self.pairs}
 
     def rate(self, model, run):
@@ -222,7 +228,10 @@ class Checks:
             begun, n = time.perf_counter(), 0
             for _ in range(3):
                 n += len(workload(server))
-            return n / (time.perf_counter() - begun)
+            rate = n / (time.perf_counter() - begun)
+        donate = self.lab.probes(run)["core.donate"] if run else {"committed": LEAST}
+        expect(donate["committed"] >= LEAST, f"nothing was recorded: {donate}")
+        return rate
 
     def host_fingerprint(self, _):
         """The fingerprint of host memory against memcpy of the same bytes."""
@@ -299,7 +308,7 @@ def prepare(args):
 
 
 def perform(checks, name, model):
-    """One check: its row of the report."""
+    """One check: its row of the report. `ok` is null where it did not apply."""
     begun = time.monotonic()
     try:
         result, error = getattr(checks, name)(model), None
@@ -308,7 +317,7 @@ def perform(checks, name, model):
     seconds = round(time.monotonic() - begun, 1)
     word = "FAIL" if error else "ok  " if result else "none"
     print(f"{word}  {model or '-':14} {name:22} {seconds:6.1f} s  {error or json.dumps(result)[:150]}", flush=True)
-    return {"check": name, "model": model, "ok": not error, "seconds": seconds, "result": result, "error": error}
+    return {"check": name, "model": model, "ok": False if error else True if result else None, "seconds": seconds, "result": result, "error": error}
 
 
 def main() -> int:
@@ -330,7 +339,7 @@ def main() -> int:
     finally:
         if not args.keep:
             source.free(folder)
-    ok = all(r["ok"] for r in rows) and bool(rows)
+    ok = not any(r["ok"] is False for r in rows) and any(r["ok"] for r in rows)
     if args.json:
         today = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d")
         args.json.write_text(json.dumps({"date": today, "machine": machine(), "script": "tests/gpu/llamacpp/run.py",
