@@ -220,13 +220,30 @@ def check_protocol(device: Device, twin: c.CDLL) -> list[str]:
     return faults
 
 
+def plant(device: Device, twin: c.CDLL, how: str) -> int:
+    """One launch that reads what it may not, for compute-sanitizer to see: past an allocation, in the bytes up to where the next may begin, or
+    what nobody has written. Nothing is compared."""
+    pointer = device.alloc(4000)
+    if how == "past":
+        device.put(pointer, bytes(4000))
+    size = 4064 if how == "past" else 4000
+    slots = Slots(device, twin, [Plane(base=pointer, stride=0, bytes=size, elems=size, dtype=DTYPES.index("RAW"))], 0, 1)
+    slots.arm()
+    device.run(slots.launch)
+    device.sync()
+    return 0 if slots.over() else 1
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", help="write the result there")
     parser.add_argument("--quick", action="store_true", help="fewer sizes, no large planes: for compute-sanitizer")
+    parser.add_argument("--plant", choices=("past", "unwritten"), help="read what may not be read instead, and no more")
     args = parser.parse_args()
     begun = time.monotonic()
     device, twin = Device(), host_twin()
+    if args.plant:
+        return plant(device, twin, args.plant)
     planes, values = check_values(device, twin, args.quick)
     faults = {"values": values, "alignments": check_alignments(device, twin), "protocol": check_protocol(device, twin)}
     if not args.quick:
