@@ -140,6 +140,12 @@ class Server:
         self.log_file.close()
 
 
+def holding_decoded(donated: list, asked: list) -> int:
+    """How many donations hold what decode wrote: longer than the prompt of a request that was under way then, and no longer than what it got.
+    Without them, equal would say nothing of captured kernels. Events have the time of the clock that requests were taken by."""
+    return sum(any(a["from"] <= e["t_ns"] <= a["to"] and a["prompt"] < e["claimed_len"] <= a["prompt"] + a["new"] for a in asked) for e in donated)
+
+
 def as_told(recording: bool, before: dict, after: dict) -> bool:
     """Whether the counters of a server moved in between as they must: donations and graph launches are recorded while it is to record, and none
     is but what was in flight, though there are some, while it is not."""

@@ -15,32 +15,40 @@ def prompt(seed, n) -> list:
     return [rnd.randrange(3, VOCABULARY) for _ in range(n)]
 
 
+def ask(server, tokens, n, asked) -> tuple:
+    """The answer to a request, and how much of it was cached. When it was under way, and where its prompt ended, is appended to `asked`."""
+    begun = time.monotonic_ns()
+    said = server.generate(tokens, n)
+    asked.append({"from": begun, "to": time.monotonic_ns(), "prompt": len(tokens), "new": n})
+    return said
+
+
 def one_at_a_time(server, rounds=ROUNDS) -> dict:
     """Conversations in turn, from an empty cache. A turn takes up what the one before left in the cache, decodes past the track interval,
     and is answered before the next begins. Prompts end anywhere."""
     server.post("/flush_cache")
     said = [prompt(f"conversation {c}", 2 * INTERVAL + 5 * c) for c in range(CONVERSATIONS)]
-    answers, cached = [], 0
+    answers, cached, asked = [], 0, []
     for turn in range(rounds):
         for c in range(CONVERSATIONS):
-            answer, found = server.generate(said[c], INTERVAL + 20 + 3 * c)
+            answer, found = ask(server, said[c], INTERVAL + 20 + 3 * c, asked)
             answers.append(answer)
             cached += found
             said[c] = said[c] + answer + prompt(f"turn {turn} {c}", 30 + turn)
-    return {"answers": answers, "cached_tokens": cached, "requests": len(answers)}
+    return {"answers": answers, "cached_tokens": cached, "requests": len(answers), "asked": asked}
 
 
 def at_once(server, rounds=3, clients=LARGEST - 1) -> dict:
     """As many clients as leave the largest captured batch padded, each with a conversation of its own from a common prefix. Prompts end
     where a chunk does: what a prefill computes of a request then does not hang on who shares its batch."""
     server.post("/flush_cache")
-    common = prompt("common", 2 * INTERVAL)
+    common, asked = prompt("common", 2 * INTERVAL), []
     server.generate(common, 1)
 
     def client(c):
         said, answers, cached = common + prompt(f"client {c}", INTERVAL), [], 0
         for turn in range(rounds):
-            answer, found = server.generate(said, INTERVAL + 10 + 7 * c)
+            answer, found = ask(server, said, INTERVAL + 10 + 7 * c, asked)
             answers.append(answer)
             cached += found
             said = said + answer
@@ -49,7 +57,8 @@ def at_once(server, rounds=3, clients=LARGEST - 1) -> dict:
 
     with concurrent.futures.ThreadPoolExecutor(clients) as pool:
         done = list(pool.map(client, range(clients)))
-    return {"answers": [a for answers, _ in done for a in answers], "cached_tokens": sum(c for _, c in done), "requests": clients * rounds}
+    return {"answers": [a for answers, _ in done for a in answers], "cached_tokens": sum(c for _, c in done), "requests": clients * rounds,
+            "asked": asked}
 
 
 def rate(server, n, seed) -> float:

@@ -27,7 +27,7 @@ import urllib.error
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import load  # noqa: E402
-from lab import INTERVAL, LARGE, LARGEST, Lab, as_told  # noqa: E402
+from lab import INTERVAL, LARGE, LARGEST, Lab, as_told, holding_decoded  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent.parent
 LEAST = 20  # donations that a run must have
@@ -100,7 +100,7 @@ class Checks:
                   "doctor": said["doctor"],
                   "donations": len(donated), "restores": sum(e["kind"] == "restore" for e in events), "slots": len(per_slot),
                   "slots_donated_twice": sum(n > 1 for n in per_slot.values()),
-                  "holding_decoded": sum(e["claimed_len"] > 3 * INTERVAL for e in donated),
+                  "holding_decoded": holding_decoded(donated, said["asked"]),
                   "sglang": {n: {k: v for k, v in p.items() if k != "name" and v} for n, p in probes.items() if n.startswith("sglang.")}}
         expect((launches > 0) == graphs, f"{launches} graph launches: {result}")
         expect(len(per_slot) > 1 and sum(per_slot.values()) == len(donated), f"donations without a measured slot: {per_slot}")

@@ -6,12 +6,14 @@ import os
 import pathlib
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from lab import Lab, as_told  # noqa: E402
+import load  # noqa: E402
+from lab import Lab, as_told, holding_decoded  # noqa: E402
 
 
 @pytest.mark.parametrize("ids", ["host", "device"])
@@ -131,3 +133,43 @@ def test_throughput_is_that_of_a_server_that_records(script, tmp_path, monkeypat
     else:
         with pytest.raises(AssertionError, match="recorded: it did otherwise"):
             checks.throughput()
+
+
+def test_donations_that_hold_what_decode_wrote():
+    """And not those of a long prompt, of another time, or of more tokens than there are."""
+    asked = [{"from": 10, "to": 20, "prompt": 200, "new": 84}, {"from": 21, "to": 30, "prompt": 320, "new": 84}]
+    assert holding_decoded([{"t_ns": 15, "claimed_len": 256}, {"t_ns": 25, "claimed_len": 384}], asked) == 2
+    assert holding_decoded([{"t_ns": 15, "claimed_len": 192}, {"t_ns": 25, "claimed_len": 320}, {"t_ns": 25, "claimed_len": 256},
+                            {"t_ns": 31, "claimed_len": 384}, {"t_ns": 15, "claimed_len": 320}], asked) == 0
+    assert holding_decoded([], asked) == holding_decoded([{"t_ns": 15, "claimed_len": 256}], []) == 0
+
+
+@pytest.mark.parametrize("drive, requests", [(load.one_at_a_time, 32), (load.at_once, 21)])
+def test_a_log_has_the_clock_of_the_requests(build, tmp_path, drive, requests):
+    """A server that is played, at each answer a donation by a program that is recorded: it falls into its request, as long as that one's prompt
+    and half of its answer."""
+    lab, run = Lab(build, tmp_path), tmp_path / "run"
+    code = ("import sys; sys.path.insert(0, sys.argv[1])\nimport slotprobe as s, array\na = array.array('b', bytes(64))\n"
+            "class T:\n    __array_interface__ = {'typestr': '|i1', 'shape': (8, 8), 'data': (a.buffer_info()[0], False)}\n"
+            "p = s.pool('p', {'t': T()}, layer_axis=None, slot_axis=0)\nprint('ready', flush=True)\n"
+            "for line in sys.stdin:\n    print(s.donate(p, 1, int(line)), flush=True)\n")
+    with subprocess.Popen([build / "slotprobe", "record", "-o", run, "--arm", "graph-off", "--", sys.executable, "-B", "-c", code,
+                           pathlib.Path(__file__).parents[3] / "probes/python"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
+        assert program.stdout.readline() == "ready\n"
+        lock = threading.Lock()
+
+        class Played:
+            def post(self, _path):
+                pass
+
+            def generate(self, tokens, n):
+                with lock:
+                    program.stdin.write(f"{len(tokens) + n // 2}\n")
+                    program.stdin.flush()
+                    assert int(program.stdout.readline()) > 0
+                return [7] * n, 0
+        said = drive(Played())
+        program.stdin.close()
+        assert program.wait(30) == 0
+    donated = [e for e in lab.exported(run, "event") if e["kind"] == "donate"]
+    assert len(said["asked"]) == said["requests"] == requests <= len(donated) == holding_decoded(donated, said["asked"]) + (drive is load.at_once)
