@@ -192,6 +192,12 @@ class Lab:
         if done.returncode:
             raise AssertionError(f"slotprobe ctl {what}: exit {done.returncode}: {done.stderr.strip()[-500:]}")
 
+    def doctor(self, server, concurrency) -> dict:
+        """What `doctor --url` finds of a live server and its run, by the name of the check."""
+        run = ["--run", server.run] if server.run else []
+        _, found = self.ask("doctor", "--url", f"http://127.0.0.1:{server.port}", *run, "--tokens", INTERVAL + 20, "--concurrency", concurrency)
+        return {c["name"]: c for c in found["checks"]}
+
     def text(self, verb, *args) -> str:
         """A verb's text."""
         return subprocess.run([str(self.slotprobe), verb, *map(str, args), "--color", "never"], capture_output=True, text=True,

@@ -78,8 +78,9 @@ class Checks:
         """Drives a server once, and stops it; what was answered."""
         if name not in self.driven:
             with self.live[name].ready() as server:
-                said = (load.at_once if name.startswith("load") else load.one_at_a_time)(server)
-                said["doctor"] = self.lab.text("doctor", "--url", f"http://127.0.0.1:{server.port}").splitlines()
+                loaded = name.startswith("load")
+                said = (load.at_once if loaded else load.one_at_a_time)(server)
+                said["doctor"] = self.lab.doctor(server, LARGEST - 1 if loaded else 1)
                 self.driven[name] = said
         return self.driven[name]
 
@@ -102,6 +103,7 @@ class Checks:
                   "slots_donated_twice": sum(n > 1 for n in per_slot.values()),
                   "holding_decoded": holding_decoded(donated, said["asked"]),
                   "sglang": {n: {k: v for k, v in p.items() if k != "name" and v} for n, p in probes.items() if n.startswith("sglang.")}}
+        expect(all(c["state"] == "ok" for c in said["doctor"].values()) and "graphs" in said["doctor"], f"doctor: {said['doctor']}")
         expect((launches > 0) == graphs, f"{launches} graph launches: {result}")
         expect(len(per_slot) > 1 and sum(per_slot.values()) == len(donated), f"donations without a measured slot: {per_slot}")
         expect(len(donated) >= LEAST and result["restores"] >= LEAST // 2, f"too few: {result}")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the script for a live SGLang server reads out of a run, held against what another server, which runs here, wrote down itself."""
 import collections
+import http.server
 import json
 import os
 import pathlib
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 
 import pytest
 
@@ -173,3 +175,29 @@ def test_a_log_has_the_clock_of_the_requests(build, tmp_path, drive, requests):
         assert program.wait(30) == 0
     donated = [e for e in lab.exported(run, "event") if e["kind"] == "donate"]
     assert len(said["asked"]) == said["requests"] == requests <= len(donated) == holding_decoded(donated, said["asked"]) + (drive is load.at_once)
+
+
+def test_doctor_is_asked_of_the_run_too(build, tmp_path):
+    """Of a server that answers as SGLang does, and of a run that no adapter was in."""
+    settings = {"version": "0", "model_path": "m", "disable_radix_cache": False, "mamba_radix_cache_strategy": "extra_buffer", "disable_overlap_schedule": False,
+                "mamba_track_interval": 64, "disable_decode_cuda_graph": True}
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps(settings).encode())
+
+        def log_message(self, *_args):
+            pass
+
+    run = tmp_path / "run"
+    subprocess.run([build / "slotprobe", "record", "-o", run, "--", build / "toyserver/toyserver", "--arm", "graph-off", "--requests", "2"], check=True,
+                   env=os.environ | {"LD_LIBRARY_PATH": str(build / "cpudriver")}, stdout=subprocess.DEVNULL, timeout=60)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        found = Lab(build, tmp_path).doctor(types.SimpleNamespace(port=server.server_port, run=run), 7)
+        server.shutdown()
+    states = {name: c["state"] for name, c in found.items()}
+    assert states.pop("plugin") == "problem"
+    assert states == dict.fromkeys(["server", "radix-cache", "extra-buffer", "overlap", "interval", "batch", "graphs"], "ok"), found
