@@ -3,13 +3,16 @@
  * costs.c: what the server's threads pay, measured from inside a program that does nothing else.
  *
  *	costs launch [--cpu C]	graphs of as many kernels that touch a pool as the line says, 4 or 200; the thread stays on that CPU
+ *	costs past [--cpu C]	the same in one process, batch by batch in turn: through the preload, and past it
  *	costs donate --threads T	donations beside bare kernel launches of the same threads
  *	costs flood --threads T --rate R --seconds S	donations at a steady rate
  *
- * It answers each line that it reads with a line: one round. launch: ns for each launch, the mean of the round. donate: "KERNEL_MEDIAN
+ * It answers each line that it reads with a line: one round. launch: ns for each launch, the mean of the round. past: "THROUGH PAST", ns alike;
+ * after "NODES past", past the preload both times: what two things that are the same differ by. donate: "KERNEL_MEDIAN
  * KERNEL_P99 DONATION_MEDIAN DONATION_P99 CALLS REFUSED", ns. flood: "DONATED REFUSED RATE". So that two processes, bare and recorded,
  * can take turns. The queue of the GPU is drained between batches, untimed: a full queue would measure the GPU.
  */
+#include <dlfcn.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
@@ -33,8 +36,11 @@
 static const char image[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
 			    ".visible .entry bench_empty(.param .u64 bench_empty_param_0)\n{\n\tret;\n}\n";
 
+typedef int (*launch_entry)(toy_exec exec, toy_stream stream);
+
 struct bench {
 	const char *mode, *library;
+	launch_entry past; /* the driver's own, which the preload does not see */
 	long threads, calls, rate, seconds, cpu;
 	toy_context context;
 	toy_ptr pool;
@@ -96,21 +102,61 @@ static toy_exec capture_graph(long nodes)
 	return exec;
 }
 
-static void launch_round(long nodes)
+static long batch_of(long nodes)
+{
+	return nodes > 50 ? 8 : 40;
+}
+
+/* ns of a batch; the stream is empty before and after. */
+static uint64_t launch_batch(launch_entry entry, long nodes)
 {
 	const toy_exec exec = nodes > 50 ? b.large : b.small;
-	const long batch = nodes > 50 ? 8 : 40;
+	const uint64_t begun = now_ns();
+	uint64_t spent;
+
+	for (long i = 0; i < batch_of(nodes); i++)
+		toy_check(entry(exec, b.stream[0]), "cuGraphLaunch");
+	spent = now_ns() - begun;
+	CHECK(stream_sync(b.stream[0]));
+	return spent;
+}
+
+static void launch_round(long nodes)
+{
 	uint64_t spent = 0;
 	long n = 0;
 
-	for (; n < b.calls; n += batch) {
-		const uint64_t begun = now_ns();
-		for (long i = 0; i < batch; i++)
-			CHECK(graph_launch(exec, b.stream[0]));
-		spent += now_ns() - begun;
-		CHECK(stream_sync(b.stream[0]));
-	}
+	for (; n < b.calls; n += batch_of(nodes))
+		spent += launch_batch(cu.graph_launch, nodes);
 	printf("%.2f\n", (double)spent / (double)n);
+}
+
+/* ---- past ---- */
+
+/* With the C library's own dlsym, which the preload's does not stand before. */
+static void find_past(void)
+{
+	void *(*own)(void *, const char *) = NULL;
+	const char *const version[] = { "GLIBC_2.2.5", "GLIBC_2.17", "GLIBC_2.34" };
+
+	for (size_t i = 0; i < sizeof version / sizeof version[0] && !own; i++)
+		*(void **)&own = dlvsym(RTLD_DEFAULT, "dlsym", version[i]);
+	if (own)
+		*(void **)&b.past = own(dlopen(b.library, RTLD_NOW | RTLD_LOCAL), "cuGraphLaunch");
+	if (!b.past)
+		toy_die("no way past the preload");
+}
+
+static void past_round(long nodes, bool both)
+{
+	launch_entry entry[2] = { both ? b.past : cu.graph_launch, b.past };
+	uint64_t spent[2] = { 0, 0 };
+	long n = 0;
+
+	for (long turn = 0; n < b.calls; n += batch_of(nodes), turn++)
+		for (int k = 0; k < 2; k++)
+			spent[(turn + k) % 2] += launch_batch(entry[(turn + k) % 2], nodes);
+	printf("%.2f %.2f\n", (double)spent[0] / (double)n, (double)spent[1] / (double)n);
 }
 
 /* ---- donate ---- */
@@ -282,7 +328,7 @@ static void parse(int argc, char **argv)
 		       { "--cpu", &b.cpu } };
 
 	if (argc < 2)
-		toy_die("launch, donate or flood?");
+		toy_die("launch, past, donate or flood?");
 	b.mode = argv[1];
 	for (int i = 2; i + 1 < argc; i += 2) {
 		size_t k = 0;
@@ -306,14 +352,20 @@ int main(int argc, char **argv)
 
 	parse(argc, argv);
 	start();
+	if (!strcmp(b.mode, "past"))
+		find_past();
 	stay();
 	while (fgets(line, sizeof line, stdin)) {
 		if (!strcmp(b.mode, "launch"))
 			launch_round(strtol(line, NULL, 10));
+		else if (!strcmp(b.mode, "past"))
+			past_round(strtol(line, NULL, 10), strstr(line, "past"));
 		else if (!strcmp(b.mode, "donate"))
 			donate_round();
-		else
+		else if (!strcmp(b.mode, "flood"))
 			flood_round();
+		else
+			toy_die("launch, past, donate or flood?");
 		fflush(stdout);
 	}
 	return 0;

@@ -5,7 +5,7 @@
     tests/bench/run.py [--build FOLDER] [--driver cpu|cuda] [--quick] [--json FILE]
 
 A donation is paired with a bare kernel launch by the same thread. A graph launch is timed in pairs of processes, bare and recorded, with a second
-bare one beside them: what two equal processes differ by is the noise. Printed are the medians and the 5th and 95th percentiles of the pairs' ratios;
+bare one beside them: what two equal processes differ by is the noise; and in one process, through the preload and past it. Printed are the medians and the 5th and 95th percentiles of the pairs' ratios;
 the counters must agree with the program's own counts.
 Exit status 1 where a bar of docs/performance.md is missed. On the CPU driver the figures show that the benchmark works and how the parts
 compare; what counts is measured on a GPU.
@@ -112,6 +112,24 @@ class Bench:
             self.judge(f"graph launch of {nodes} nodes", row["recorded / bare"]["median"], 1.02)
             self.found[f"launch of {nodes} nodes"] = row
 
+    def past(self) -> None:
+        """One recorded process, batches of launches through the preload and past it in turn: two processes differ by more than 2 %, one from
+        itself does not. Beside it, past the preload both times."""
+        calls, rounds = (400, 3) if self.quick else (4000, 60)
+        for nodes, batch in NODES.items():
+            worker = Worker(self, ["past", "--calls", str(calls), "--cpu", str(max(os.sched_getaffinity(0)))], recorded=True)
+            found = {name: [worker.round(f"{nodes} {word}") for _ in range(rounds + 1)][1:] for name, word in (("through", ""), ("past", "past"))}
+            counted = worker.close()["core.graph_launch"]["committed"]
+            ratio, same = (spread([a / b for a, b in found[name]]) for name in ("through", "past"))
+            half = 2 * statistics.stdev(a / b for a, b in found["through"]) / rounds ** 0.5
+            row = {"nodes": nodes, "ns": {name: spread([pair[i] for pair in found["through"]]) for i, name in enumerate(("through", "past"))},
+                   "through / past": ratio, "past / past": same, "error of the mean, twice": half}
+            if counted != (rounds + 1) * (calls + -calls % batch):
+                self.missed.append(f"{(rounds + 1) * (calls + -calls % batch)} launches through the preload, counted {counted}")
+            self.judge(f"graph launch of {nodes} nodes in one process", ratio["median"], 1.02)
+            self.judge(f"graph launch of {nodes} nodes, past and past, away from 1", abs(same["median"] - 1), 0.01)
+            self.found[f"launch of {nodes} nodes in one process"] = row
+
     def cupti(self) -> list[tuple[str, str, str]]:
         """(name, preload, what it does), where CUPTI is."""
         root = next((path for path in CUPTI if os.path.exists(path)), None)
@@ -169,6 +187,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(args, pathlib.Path(folder))
         bench.launch()
+        bench.past()
         for threads in (1, 8):
             bench.donate(threads)
         full = args.driver == "cuda" and not args.quick

@@ -15,7 +15,7 @@ def test_it_runs(build, root, tmp_path):
                           text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = json.loads(report.read_text())["rows"]
-    assert len(rows) == 7 and rows["donation, 8 threads"]["donations"] == 4000 and rows["launch of 200 nodes"]["recorded / bare"]["pairs"] == 3
+    assert len(rows) == 9 and rows["donation, 8 threads"]["donations"] == 4000 and rows["launch of 200 nodes"]["recorded / bare"]["pairs"] == 3
 
 
 @pytest.fixture(name="missed")
@@ -23,16 +23,17 @@ def fixture_missed(build, script, tmp_path, monkeypatch):
     """What a bench on a GPU has missed, where each process says this line for each round, and its counters are those."""
     run = script("bench/run.py")
 
-    def play(what, line, attempted, dropped=0):
+    def play(what, line, attempted, dropped=0, past=None):
         class Worker:
             def __init__(self, *_args, **_how):
                 pass
 
             def round(self, said=""):
-                return line
+                return past if past and said.endswith("past") else line
 
             def close(self):
-                return {"core.donate": {"attempted": attempted, "committed": attempted - dropped, "dropped": {"ring_full": dropped}}}
+                return {"core.donate": {"attempted": attempted, "committed": attempted - dropped, "dropped": {"ring_full": dropped}},
+                        "core.graph_launch": {"committed": attempted}}
         monkeypatch.setattr(run, "Worker", Worker)
         bench = run.Bench(argparse.Namespace(build=build, driver="cuda", quick=True), tmp_path)
         what(bench)
@@ -61,3 +62,15 @@ def test_donations(missed, line, attempted, dropped, said):
 def test_floods(missed, line, dropped, said):
     found = missed(lambda bench: bench.flood(1, 100000, 5, False), line, 500, dropped)
     assert bool(found) == bool(said) and (not said or said in found[0]), found
+
+
+@pytest.mark.parametrize("line, past, counted, said", [
+    ([101.0, 100.0], [100.0, 100.5], 1600, []),
+    ([103.0, 100.0], [100.0, 100.5], 1600, ["4 nodes in one", "200 nodes in one"]),
+    ([101.0, 100.0], [100.0, 90.0], 1600, ["past and past"] * 2),  # what is the same differs: nothing can be told
+    ([101.0, 100.0], [100.0, 100.5], 3200, ["counted 3200"] * 2),  # nothing went past the preload
+    ([101.0, 100.0], [100.0, 100.5], 0, ["counted 0"] * 2),
+])
+def test_launches_in_one_process(missed, line, past, counted, said):
+    found = missed(lambda bench: bench.past(), line, counted, past=past)
+    assert len(found) == len(said) and all(s in f for s, f in zip(said, found)), found
