@@ -3,7 +3,8 @@
  * deferred.h: questions to a hash table that are put off until all are known, so that the table fits the nearest cache.
  *
  * A table as large as a run misses every cache at each look. So a question is only written down, 16 bytes, behind the others of
- * its part of the hashes; at the end part after part is asked, in the order in which the questions came.
+ * its part of the hashes; at the end part after part is asked, in the order in which the questions came. Where a part is written
+ * to misses the caches as well: four questions are gathered nearby, and go there together.
  */
 #ifndef COMPARE_DEFERRED_H
 #define COMPARE_DEFERRED_H
@@ -30,15 +31,28 @@ static inline uint64_t question_entry(const struct question *q)
 	return q->hash | 3;
 }
 
+struct deferred_line { /* of the cache */
+	struct question question[4];
+};
+
+#define DEFERRED_LINE      4u   /* questions of a line */
+#define DEFERRED_QUESTIONS 255u /* of a block: with the link, 4 KiB */
+/* Where more parts are written to at once, their addresses do not fit the processor any more. */
+#define DEFERRED_PARTS 1024u
+
 struct deferred_block;
+struct deferred_slab;
 
 /* All zero is one without questions, to be begun. */
 struct deferred {
+	uint16_t at[DEFERRED_PARTS]; /* a part: the next question's place in its block */
+	struct deferred_line *line;  /* a part: what is gathered */
 	struct deferred_part {
 		struct deferred_block *first, *last;
-		uint64_t n;
+		uint64_t full; /* blocks */
 	} * part;
 	struct deferred_block *spare;
+	struct deferred_slab *slab; /* the one that blocks are cut from, and those before */
 	struct bigmap map;
 	uint64_t bytes, bytes_max; /* of the blocks: what lies there and what may */
 	uint32_t n_parts;
@@ -46,8 +60,20 @@ struct deferred {
 
 /* For about so many questions, in no more than so many bytes. false: no memory. */
 bool deferred_begin(struct deferred *deferred, uint64_t questions, uint64_t bytes_max);
-/* false: no memory, or more than was said. */
-bool deferred_ask(struct deferred *deferred, unsigned kind, uint64_t hash, uint64_t value);
+/* Writes down what a part has gathered. false: no memory, or more than was said. */
+bool deferred_write(struct deferred *deferred, uint32_t part);
+
+/* Puts a question off. false: no memory, or more than was said. */
+static inline bool deferred_ask(struct deferred *deferred, unsigned kind, uint64_t hash, uint64_t value)
+{
+	/* The table goes by the high bits, so the parts go by the low ones. */
+	uint32_t part = (uint32_t)((uint64_t)(uint32_t)hash * deferred->n_parts >> 32);
+	uint16_t at = deferred->at[part]++;
+
+	deferred->line[part].question[at % DEFERRED_LINE] = (struct question) { (hash & ~3ull) | kind, value };
+	return (++at % DEFERRED_LINE && at < DEFERRED_QUESTIONS) || deferred_write(deferred, part);
+}
+
 /* Asks them all and forgets them. `answer` gets the cell of the hash, a free one the first time, and may fill it; false from it
  * ends it, as does no memory. */
 typedef bool deferred_answer(void *arg, struct bigmap *map, struct bigmap_cell *cell, const struct question *question);

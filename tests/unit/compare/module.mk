@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# Unit tests of what the comparisons stand on: the log reader and the hash table.
+# Unit tests of what the comparisons stand on: the log reader, the hash table, and questions to one that are put off.
 
 CMP_T := tests/unit/compare
-CMP_T_O := $(patsubst %,$(BUILD)/cmd/collector/%.o,read/log read/map error trouble print/text)
+CMP_T_O := $(patsubst %,$(BUILD)/cmd/collector/%.o,read/log read/map read/bigmap compare/deferred error trouble print/text)
 CMP_T_BIN := $(patsubst $(CMP_T)/test_%.c,$(BUILD)/tests/unit/compare-%,$(wildcard $(CMP_T)/test_*.c))
 UNIT_TESTS += $(CMP_T_BIN)
 
