@@ -70,13 +70,16 @@ $(AUDIT): $(AUDIT_O)
 	$(CC) -shared -o $@ $< -Wl,-soname,libslotprobe-audit.so -Wl,-z,defs -Wl,-z,now -Wl,-z,relro $(LDFLAGS)
 
 # ---- slotprobe: the collector ----
+# Structures that are set or copied a record: what gcc takes for them by itself, rep stos and rep movs, waits for all stores before it.
+STRUCTURES := -mmemset-strategy=vector_loop:512:noalign,libcall:-1:noalign -mmemcpy-strategy=vector_loop:512:noalign,libcall:-1:noalign
+CFLAGS_CMD := $(shell $(CC) $(STRUCTURES) -fsyntax-only -xc /dev/null 2>/dev/null && echo '$(STRUCTURES)')
 CMD_C := $(wildcard collector/*.c collector/*/*.c)
 CMD_S := $(wildcard collector/*/*.S)
 CMD_O := $(CMD_C:%.c=$(BUILD)/cmd/%.o) $(CMD_S:%.S=$(BUILD)/cmd/%.o)
 
 $(BUILD)/cmd/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -Icollector -c $< -o $@
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(CFLAGS_CMD) -Icollector -c $< -o $@
 
 $(BUILD)/cmd/%.o: %.S
 	@mkdir -p $(@D)
