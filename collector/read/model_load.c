@@ -17,6 +17,8 @@
 struct loader {
 	struct model_process *p;
 	struct map pool_by_id, graph_by_number;
+	int32_t pool_id; /* of the pool that was asked for last */
+	uint32_t pool;   /* and its index; MODEL_NONE: look it up */
 	struct print_numbers numbers;
 	size_t pools_met, planes_total;
 	bool second, again, no_memory;
@@ -49,11 +51,23 @@ static void copy_text(char *to, size_t room, const char *from)
 	to[n] = 0;
 }
 
-static uint32_t pool_index(const struct loader *l, int32_t id)
+static void name_pool(struct loader *l, int32_t id, uint64_t index)
 {
-	uint64_t index = map_get(&l->pool_by_id, (uint32_t)id);
+	l->no_memory |= !map_set(&l->pool_by_id, (uint32_t)id, index);
+	l->pool = MODEL_NONE;
+}
 
-	return index == MAP_NONE ? MODEL_NONE : (uint32_t)index;
+/* Record after record is about the same pool. */
+static uint32_t pool_index(struct loader *l, int32_t id)
+{
+	uint64_t index;
+
+	if (l->pool == MODEL_NONE || l->pool_id != id) {
+		index = map_get(&l->pool_by_id, (uint32_t)id);
+		l->pool = index == MAP_NONE ? MODEL_NONE : (uint32_t)index;
+		l->pool_id = id;
+	}
+	return l->pool;
 }
 
 /* ---- pools ---- */
@@ -70,8 +84,7 @@ static void take_pool(struct loader *l, const struct log_pool *r)
 	/* A live log can have grown between the two readings: what the first did not see is not there. */
 	if (l->second && number >= l->p->n_pools)
 		return;
-	if (!map_set(&l->pool_by_id, (uint32_t)r->pool, number))
-		l->no_memory = true;
+	name_pool(l, r->pool, number);
 	if (l->second)
 		return;
 	pool = NEXT(l, pool);
@@ -299,15 +312,27 @@ static struct model_print *new_print(struct loader *l, const struct log_fingerpr
 	return print;
 }
 
+/* The fingerprint of the event's own slot, whole: by far the most are. It is written where it stays. */
+static void settle_subject(struct loader *l, const struct log_fingerprint *r)
+{
+	bool digested = settle_wants_digest(l->settle, r->event);
+	struct model_print *print = settle_subject_room(l->settle, r->event);
+
+	if (!print)
+		return;
+	fill_print(l, print, r, 0);
+	add_planes(l, print, r, digested);
+	model_judge_print(l->p, print);
+}
+
 /* Parts of one fingerprint follow each other; where they do not, the log is irregular. */
-static void settle_fingerprint(struct loader *l, const struct log_fingerprint *r)
+static void settle_part(struct loader *l, const struct log_fingerprint *r)
 {
 	struct settle *s = l->settle;
 	struct model_print *open = &s->open;
 	uint64_t before = l->p->contradictions;
 
 	if (r->first_plane == 0) {
-		s->irregular |= open->n_planes < open->total_planes;
 		fill_print(l, open, r, 0);
 		s->undigested = !settle_wants_digest(s, r->event);
 	}
@@ -326,6 +351,18 @@ static void settle_fingerprint(struct loader *l, const struct log_fingerprint *r
 		return;
 	model_judge_print(l->p, open);
 	settle_print(s, open);
+}
+
+static void settle_fingerprint(struct loader *l, const struct log_fingerprint *r)
+{
+	struct model_print *open = &l->settle->open;
+
+	if (r->first_plane == 0 && open->n_planes < open->total_planes)
+		l->settle->irregular = true;
+	else if (r->role == LOG_ROLE_SUBJECT && r->n_planes == r->total_planes)
+		settle_subject(l, r);
+	else
+		settle_part(l, r);
 }
 
 static void take_fingerprint(struct loader *l, const struct log_fingerprint *r)
@@ -639,7 +676,7 @@ int model_settle_process(struct model_process *process, const struct settle_sink
 			 struct error *err)
 {
 	struct settle settle = { .sink = sink, .process = process, .audit = &process->audit };
-	struct loader l = { .p = process, .settle = &settle };
+	struct loader l = { .p = process, .pool = MODEL_NONE, .settle = &settle };
 	int status = 0;
 
 	if (process->from->log_path) {
@@ -656,7 +693,7 @@ int model_settle_process(struct model_process *process, const struct settle_sink
 
 int model_load_process(struct model_process *process, struct error *err)
 {
-	struct loader l = { .p = process };
+	struct loader l = { .p = process, .pool = MODEL_NONE };
 	int status;
 
 	if (!process->from->log_path)
@@ -669,7 +706,7 @@ int model_load_process(struct model_process *process, struct error *err)
 		l.pools_met = 0;
 		/* Ids as they were first given out, until the log says otherwise. */
 		for (size_t i = process->n_pools; i-- > 0;)
-			l.no_memory |= !map_set(&l.pool_by_id, (uint32_t)process->pool[i].id, i);
+			name_pool(&l, process->pool[i].id, i);
 		status = read_once(&l, err);
 	}
 	map_free(&l.pool_by_id);

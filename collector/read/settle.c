@@ -204,26 +204,41 @@ bool settle_wants_digest(struct settle *s, uint64_t id)
 	return !s->sink->digests_of_copies || !x || !x->used || !x->has_event || x->settled.event.kind == LOG_EV_COPY;
 }
 
+struct model_print *settle_subject_room(struct settle *s, uint64_t id)
+{
+	struct settle_entry *x = place(s, id);
+
+	if (!x)
+		return NULL;
+	s->irregular |= x->settled.has_subject;
+	x->settled.has_subject = true;
+	s->printed = id > s->printed ? id : s->printed;
+	return &x->settled.subject;
+}
+
 void settle_print(struct settle *s, const struct model_print *print)
 {
-	struct settle_entry *x = place(s, print->event);
+	struct model_print *subject;
+	struct settle_entry *x;
 
+	if (print->role == LOG_ROLE_SUBJECT) {
+		subject = settle_subject_room(s, print->event);
+		if (subject)
+			*subject = *print;
+		return;
+	}
+	x = place(s, print->event);
 	if (!x)
 		return;
 	if (print->role == LOG_ROLE_WATCHED) {
 		if (x->watched_pool && x->watched_pool != print->pool + 1)
 			s->irregular = true;
 		x->watched_pool = print->pool + 1;
-	} else if (print->role == LOG_ROLE_SOURCE) {
+	} else {
 		s->irregular |= x->settled.has_source;
 		x->settled.source =
 			(struct settled_source) { print->rollup, print->digest, print->pool, print->complete };
 		x->settled.has_source = true;
-	} else {
-		s->irregular |= x->settled.has_subject;
-		x->settled.subject = *print;
-		x->settled.has_subject = true;
-		s->printed = print->event > s->printed ? print->event : s->printed;
 	}
 }
 
