@@ -2,10 +2,11 @@
  *
  * check_settled.c: the invariants of a run of which nothing is kept, as long as they hold.
  *
- * What a slot was allocated with is kept a slot. Which donation had a hash, which state a claim had first, and what was
- * donated last in a slot are questions to a table, put off until all are known (deferred.h); where they would take more memory
- * than they may, the logs are read several times, each time for a part of the hashes. Where something is broken, or is not told
- * by this, the run is loaded whole, which finds the events to show.
+ * What a slot was allocated with, and what was donated last there, is kept a slot. Which donation had a hash and which state a claim
+ * had first are questions to a table, put off until all are known (deferred.h); where they would take more memory than they may, the
+ * logs are read several times, each time for a part of the hashes. Where something was restored that is not what the slot got last,
+ * what came before is asked of the table too, in a new reading. Where something is broken, or is not told by this, the run is loaded
+ * whole, which finds the events to show.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,17 +24,20 @@
 enum question_kind {
 	ASK_HOLDER, /* a hash belongs to one key */
 	ASK_FIRST,  /* a claim's state is that of its first donation, or noise */
-	ASK_PUT,    /* what was donated last */
+	ASK_PUT,    /* what was donated last in a slot for a claim */
 	ASK_RESTORE /* what was restored is that */
 };
 
 struct judge {
 	struct check *check;  /* its results are ours while all holds */
 	struct map allocated; /* (pool, slot) -> roll-up of the last alloc or clear */
+	struct map donated;   /* (pool, slot) -> what was donated last, claim and roll-up */
 	struct deferred questions;
 	const struct model_process *process;
 	uint32_t part, parts;
 	bool restores; /* there are some: what was donated last must be known */
+	bool older;    /* and what was donated before */
+	bool asked_older;
 	uint64_t seen; /* donations of this reading, filtered ones too */
 	struct model_event sample;
 };
@@ -84,7 +88,7 @@ static bool take_allocation(struct judge *j, const struct settled *t)
 }
 
 /* What needs no table is judged at the first reading alone. */
-static bool judge_alone(struct judge *j, const struct settled *t)
+static bool judge_alone(struct judge *j, const struct settled *t, uint64_t slot)
 {
 	const struct model_event *e = &t->event;
 	uint64_t alloc;
@@ -98,7 +102,7 @@ static bool judge_alone(struct judge *j, const struct settled *t)
 	if (!settle_measured(t))
 		return true;
 	j->check->measured++;
-	alloc = map_get(&j->allocated, check_slot_key(e));
+	alloc = map_get(&j->allocated, slot);
 	if (alloc != MAP_NONE && e->claimed_len > 0) {
 		++*checked(j, INVARIANT_never_written);
 		/* It may have held this very state rightly: that only all donations tell. */
@@ -109,17 +113,29 @@ static bool judge_alone(struct judge *j, const struct settled *t)
 	return !t->subject.nan && !t->subject.inf;
 }
 
+static uint64_t state(uint64_t claim, uint64_t rollup)
+{
+	return check_fold(claim, rollup) >> 1; /* never MAP_NONE */
+}
+
+static bool note_donated(struct judge *j, uint64_t slot, uint64_t claim, uint64_t rollup)
+{
+	if (j->older)
+		return ask(j, ASK_PUT, check_fold(slot, claim), rollup);
+	return j->part || map_set(&j->donated, slot, state(claim, rollup));
+}
+
 static bool take_donation(struct judge *j, const struct settled *t)
 {
 	const struct model_event *e = &t->event;
-	uint64_t claim = check_claim_key(e), rollup = t->subject.rollup;
+	uint64_t slot = check_slot_key(e), claim = check_claim_key(e), rollup = t->subject.rollup;
 	bool fine = true;
 
-	j->sample = *e;
-	j->seen++;
+	if (!j->seen++)
+		j->sample = *e;
 	if (ctr_outcome_group(e->outcome) == CTR_IN_FILTERED)
 		return true;
-	if (!j->part && !judge_alone(j, t))
+	if (!j->part && !judge_alone(j, t, slot))
 		return false;
 	if (!settle_measured(t))
 		return true;
@@ -129,14 +145,28 @@ static bool take_donation(struct judge *j, const struct settled *t)
 	}
 	if (e->key)
 		fine = fine && ask(j, ASK_FIRST, claim, rollup);
-	if (!e->discarded && j->restores)
-		fine = fine && ask(j, ASK_PUT, check_fold(check_slot_key(e), claim), rollup);
+	if (j->restores && !e->discarded)
+		fine = fine && note_donated(j, slot, claim, rollup);
 	return fine;
+}
+
+/* Mostly a slot is restored from what it was given last. */
+static bool judge_last(struct judge *j, uint64_t slot, uint64_t claim, uint64_t rollup)
+{
+	uint64_t last = map_get(&j->donated, slot);
+
+	/* What was donated before the recording began cannot be judged. */
+	if (last == MAP_NONE)
+		return true;
+	++*checked(j, INVARIANT_restore_differs);
+	j->asked_older = last != state(claim, rollup);
+	return !j->asked_older;
 }
 
 static bool take_restore(struct judge *j, const struct settled *t)
 {
 	const struct model_event *e = &t->event;
+	uint64_t slot = check_slot_key(e), claim = check_claim_key(e), rollup = t->subject.rollup;
 
 	if (ctr_outcome_group(e->outcome) == CTR_IN_FILTERED)
 		return true;
@@ -144,8 +174,11 @@ static bool take_restore(struct judge *j, const struct settled *t)
 	/* The page told of none. */
 	if (!j->restores)
 		return false;
-	return !settle_measured(t) ||
-	       ask(j, ASK_RESTORE, check_fold(check_slot_key(e), check_claim_key(e)), t->subject.rollup);
+	if (!settle_measured(t))
+		return true;
+	if (j->older)
+		return ask(j, ASK_RESTORE, check_fold(slot, claim), rollup);
+	return j->part || judge_last(j, slot, claim, rollup);
 }
 
 static bool take_copy(struct judge *j, const struct settled *t)
@@ -160,6 +193,7 @@ static bool begin_process(struct judge *j, const struct model_process *p)
 {
 	j->process = p;
 	map_free(&j->allocated);
+	map_free(&j->donated);
 	return deferred_perform(&j->questions, answer, j);
 }
 
@@ -196,11 +230,10 @@ static uint64_t memory_allowed(void)
 
 /* Of the process that has most to ask: a hash's holder, a claim's first state and perhaps the last one of each donation, and
  * what was restored; 0 where no page tells. And whether anything was, or may have been, restored. */
-static uint64_t most_questions(const struct run *run, bool *restores)
+static uint64_t most_questions(struct judge *j, const struct run *run)
 {
 	uint64_t most = 0;
 
-	*restores = false;
 	for (size_t i = 0; i < run->n_processes; i++) {
 		const struct ctr_snapshot *page = run->processes[i].counters;
 		const struct ctr_values *donate = page ? ctr_find(page, "core.donate") : NULL;
@@ -209,10 +242,10 @@ static uint64_t most_questions(const struct run *run, bool *restores)
 		uint64_t restored = restore ? restore->outcome[CTR_COMMITTED] : 0;
 		uint64_t n;
 
-		*restores |= !restore || restore->attempted;
+		j->restores |= !restore || restore->attempted;
 		donated = donated > UINT32_MAX ? UINT32_MAX : donated;
 		restored = restored > UINT32_MAX ? UINT32_MAX : restored;
-		n = 2 * donated + (restored ? donated + restored : 0);
+		n = 2 * donated + (j->older && restored ? donated + restored : 0);
 		most = n > most ? n : most;
 	}
 	return most;
@@ -241,9 +274,9 @@ static bool keep_sample(struct model *model, const struct model_event *sample)
 	return true;
 }
 
-bool check_settled(struct check *check, const char *path)
+static bool judge_run(struct judge *j, const char *path)
 {
-	struct judge j = { .check = check };
+	struct check *check = j->check;
 	struct run run;
 	struct error err;
 	uint64_t seen, most, parts, memory = memory_allowed();
@@ -251,27 +284,40 @@ bool check_settled(struct check *check, const char *path)
 
 	if (run_open(&run, path, &err) != RUN_OK)
 		return false;
-	most = most_questions(&run, &j.restores);
+	most = most_questions(j, &run);
 	run_close(&run);
 	/* Some room for what does not come out even. */
 	parts = most * sizeof(struct question) / (memory - memory / 8) + 1;
-	j.parts = parts > PARTS_MAX ? 0 : (uint32_t)parts;
+	j->parts = parts > PARTS_MAX ? 0 : (uint32_t)parts;
 	/* A page may tell anything: no more memory is taken than is allowed. */
-	fine = j.parts && deferred_begin(&j.questions, most / j.parts, memory) && read_part(&j, &check->model, path);
-	seen = j.seen;
-	for (j.part = 1; fine && j.part < j.parts; j.part++) {
+	fine = j->parts && deferred_begin(&j->questions, most / j->parts, memory) && read_part(j, &check->model, path);
+	seen = j->seen;
+	for (j->part = 1; fine && j->part < j->parts; j->part++) {
 		struct model again;
 
 		/* A log that grew meanwhile tells other things each time. */
-		fine = read_part(&j, &again, path) && j.seen == seen;
+		fine = read_part(j, &again, path) && j->seen == seen;
 		model_close(&again);
 	}
-	fine = fine && (!seen || keep_sample(&check->model, &j.sample));
-	map_free(&j.allocated);
-	deferred_free(&j.questions);
+	fine = fine && (!seen || keep_sample(&check->model, &j->sample));
+	map_free(&j->allocated);
+	map_free(&j->donated);
+	deferred_free(&j->questions);
 	if (!fine) {
 		model_close(&check->model);
 		memset(check, 0, sizeof *check);
 	}
 	return fine;
+}
+
+bool check_settled(struct check *check, const char *path)
+{
+	struct judge j = { .check = check };
+
+	if (judge_run(&j, path))
+		return true;
+	if (!j.asked_older)
+		return false;
+	j = (struct judge) { .check = check, .older = true };
+	return judge_run(&j, path);
 }

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What reads a run without keeping it is not led astray by logs that nobody recorded so: each answer is held against that of the whole
 reading (asking.py does so for every question)."""
+import os
+import subprocess
+
 import pytest
 
 from loggen import DISCARD, FREE, U64, Process, Run, mix64, number
@@ -54,6 +57,35 @@ def test_ids_up_to_the_last_one(tool, then, status):
         return Run(arm, p)
     assert tool.diff(run("graph-on"), run("graph-off"))["exit_status"] == status
     tool.check(run("graph-on"))
+
+
+@pytest.mark.parametrize("claim, content, discarded, checked, broken", [
+    (4, "c4", False, 1, 0),  # what the slot got last
+    (4, "c0", False, 1, 1),
+    (0, "c0", False, 1, 0),  # what it got before
+    (0, "c4", False, 1, 1),
+    (0, "c0", True, 1, 0),  # and then something that was not taken
+    (4, "c4", True, None, None),
+    (8, "c4", False, None, None),  # what it never got
+])
+def test_a_restore_is_held_against_the_last_donation_of_its_claim(tool, claim, content, discarded, checked, broken):
+    p = of("graph-off")
+    pool = p.pool(slots=16)
+    donate(p, pool, 0)
+    donate(p, pool, 4)
+    if discarded:
+        p.event(DISCARD, pool, 1, src=p.ids)
+    donate(p, pool, 1)  # another slot
+    pool.write(1, content)
+    p.restore(pool, 1, 8 * claim + 8, number("k", claim), key_len=8 * claim + 8)
+    run = tool.put(Run("graph-off", p))
+    said = tool.check(run)
+    found = next(i for i in said["invariants"] if i["code"] == "restore_differs")
+    assert (found["checked"], found["broken"]) == (checked, broken)
+    # and where all holds, nothing had to be loaded
+    done = subprocess.run([tool.command, "check", run], capture_output=True, text=True, timeout=60, check=False,
+                          env=os.environ | {"SLOTPROBE_READING": "folded"})
+    assert ("cannot be judged without its events" in done.stderr) == bool(broken), done.stderr
 
 
 def unmixed(x):
