@@ -287,7 +287,7 @@ static enum ctr_outcome measure(struct attempt *a)
 
 static void put_unmeasured(struct attempt *a, enum ctr_outcome outcome)
 {
-	if (outcome == CTR_FILTERED_PAUSED || outcome == CTR_SKIPPED_DISK || outcome == CTR_DROPPED_QUEUE)
+	if (outcome == CTR_DROPPED_QUEUE)
 		return;
 	a->event.outcome = outcome;
 	record_put(&a->event, NULL);

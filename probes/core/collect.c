@@ -109,8 +109,6 @@ static void append_regions(const struct probe_shot *s, const struct fp_region *r
 
 	for (uint32_t i = 0; i < s->n_regions; i++) {
 		uint32_t n = region[i].n_values < FP_REGION_VALUES ? region[i].n_values : FP_REGION_VALUES;
-		if (!n)
-			continue;
 		memset(r, 0, sizeof *r);
 		record_fill(r, LOG_REGION_VALUES);
 		r->h.bytes = (uint32_t)(sizeof *r + n * sizeof r->value[0]);

@@ -401,20 +401,10 @@ void probe_graphs_rescan(bool pool)
 	probe_unlock(&graph_lock);
 }
 
-void probe_graphs_clear_pool(uint32_t index)
-{
-	if (!probe_lock(&graph_lock, GRAPH_WAIT_MS))
-		return;
-	for (uint32_t i = 0; i < infos_used; i++)
-		__atomic_fetch_and(&infos[i].set[index / 64], ~(1ull << index % 64), __ATOMIC_RELAXED);
-	probe_unlock(&graph_lock);
-}
-
 void probe_graphs_forget(void)
 {
 	if (infos_used) /* each page written in the child of a fork is a page copied */
 		memset(probe_graph_places, 0, sizeof probe_graph_places);
-	memset(infos, 0, infos_used * sizeof infos[0]);
 	infos_used = infos_free = 0;
 	numbers = 0;
 	kept = 0;

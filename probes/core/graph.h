@@ -129,7 +129,6 @@ static inline struct graph_info *probe_graph_find(cu_graph_exec exec)
 }
 
 void probe_graphs_rescan(bool pool); /* a pool, or else a region, has come */
-void probe_graphs_clear_pool(uint32_t index);
 void probe_graphs_forget(void);
 void probe_graph_instantiated(cu_graph_exec exec, cu_graph graph, cu_result result);
 void probe_graph_updated(cu_graph_exec exec, cu_graph graph, cu_result result);

@@ -102,7 +102,6 @@ static void reap(struct probe_pool *p)
 		return;
 	}
 	drop_memory(p);
-	set_bit(probe_sets.host, probe_pool_index(p), false);
 	__atomic_store_n(&p->state, PROBE_POOL_FREE, __ATOMIC_SEQ_CST);
 }
 
@@ -133,7 +132,6 @@ static int add(const struct slotprobe_pool *said)
 	p = place();
 	if (!p)
 		return -ENOSPC;
-	probe_graphs_clear_pool(probe_pool_index(p));
 	rc = probe_layout_copy(p, said);
 	if (!rc)
 		rc = probe_plan_make(p);

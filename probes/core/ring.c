@@ -38,7 +38,6 @@ static bool take_spare(struct probe_ring *r, const struct probe_device *owner, s
 		r->map_bytes = s->bytes;
 		r->address = s->address;
 		memset(s, 0, sizeof *s);
-		memset(r->map, 0, r->map_bytes);
 		return true;
 	}
 	return false;
@@ -74,7 +73,6 @@ int probe_ring_make(struct probe_ring *r, const struct shim_driver *drv, struct 
 		bytes = least_bytes;
 	bytes = probe_round(bytes, 65536);
 	r->owner = owner;
-	r->poisoned = false;
 	if (!owner) {
 		r->map = probe_map(bytes, false);
 		r->map_bytes = bytes;

@@ -43,8 +43,11 @@ struct fake_record {
 struct fake_recorder {
 	struct record_options options;
 	bool queue_full;
+	uint32_t room;    /* records until the queue is full; 0: it is not limited */
+	unsigned refused; /* records that found it full */
 	struct fake_record *record;
 	uint32_t n;
+	uint32_t committed; /* the record with which an attempt was committed last */
 	char rank[64], driver[64];
 	unsigned wakes;
 };
@@ -90,8 +93,11 @@ struct fake_device {
 	int capturing;
 	cu_result capture_rc, launch_rc, library_rc, register_rc, alloc_rc, copy_rc;
 	bool legacy_refused;
-	unsigned legacy_open, guards_open, pushes, pops, launches, retains, releases, bypass_looks;
+	cu_result map_rc; /* of asking where registered memory lies on the device */
+	unsigned legacy_open, guards_open, pushes, pops, launches, retains, releases, bypass_looks, registers,
+		unregisters;
 	bool hold;                          /* fingerprints wait for fake_run */
+	uint32_t graph_stall;               /* the same for the reading of a graph */
 	uint32_t stall;                     /* 1: a fingerprint that is being launched says 2 and waits for 0 */
 	bool ready_dead;                    /* the ready kernel never runs */
 	uint64_t unknown_low, unknown_high; /* addresses that the driver does not know */

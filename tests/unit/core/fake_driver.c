@@ -127,6 +127,15 @@ static cu_result exchange_capture_mode(int *mode)
 	return CU_SUCCESS;
 }
 
+static void wait_for(uint32_t *stall)
+{
+	if (!__atomic_load_n(stall, __ATOMIC_ACQUIRE))
+		return;
+	__atomic_store_n(stall, 2, __ATOMIC_RELEASE);
+	while (__atomic_load_n(stall, __ATOMIC_ACQUIRE))
+		usleep(100);
+}
+
 static void run(const struct fp_launch *launch)
 {
 	fp_host_launch(launch);
@@ -161,11 +170,7 @@ static cu_result launch_kernel(cu_function f, unsigned gx, unsigned gy, unsigned
 	assert_int_equal(bx, FP_THREADS);
 	assert_int_equal(gx, launch->n_chunks);
 	assert_ptr_equal(G.current, G.stream_ctx); /* the context is current when its kernel is launched */
-	if (__atomic_load_n(&G.stall, __ATOMIC_ACQUIRE)) {
-		__atomic_store_n(&G.stall, 2, __ATOMIC_RELEASE);
-		while (__atomic_load_n(&G.stall, __ATOMIC_ACQUIRE))
-			usleep(100);
-	}
+	wait_for(&G.stall);
 	__atomic_fetch_add(&G.launches, 1, __ATOMIC_RELAXED);
 	if (G.hold)
 		G.held[G.n_held++] = *launch;
@@ -206,12 +211,14 @@ static cu_result mem_host_register(void *ptr, size_t bytes, unsigned flags)
 {
 	(void)ptr, (void)bytes;
 	assert_int_equal(flags, CU_HOSTREGISTER_PORTABLE | CU_HOSTREGISTER_DEVICEMAP);
+	G.registers += !G.register_rc;
 	return G.register_rc;
 }
 
 static cu_result mem_host_unregister(void *ptr)
 {
 	(void)ptr;
+	G.unregisters++;
 	return CU_SUCCESS;
 }
 
@@ -219,7 +226,7 @@ static cu_result mem_host_get_device_pointer(cu_deviceptr *dev, void *host, unsi
 {
 	(void)flags;
 	*dev = (uintptr_t)host;
-	return CU_SUCCESS;
+	return G.map_rc;
 }
 
 static cu_result pointer_get_attribute(void *value, int attribute, cu_deviceptr ptr)
@@ -331,6 +338,7 @@ static cu_result func_get_name(const char **name, cu_function f)
 static cu_result graph_get_nodes(cu_graph graph, cu_graph_node *nodes, size_t *n)
 {
 	assert_true(__atomic_load_n(&G.guards_open, __ATOMIC_RELAXED) > 0);
+	wait_for(&G.graph_stall);
 	if (graph->rc)
 		return graph->rc;
 	for (size_t i = 0; nodes && i < *n && i < graph->n; i++)

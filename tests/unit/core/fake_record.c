@@ -59,7 +59,10 @@ static void keep(const void *record, struct ctr_row *commit)
 	assert_true(h->bytes >= sizeof *h && h->bytes <= LOG_RECORD_MAX && h->bytes % 8 == 0);
 	pthread_mutex_lock(&lock);
 	assert_true(fake.n < FAKE_RECORDS);
-	memcpy(&fake.record[fake.n++], record, h->bytes);
+	memcpy(&fake.record[fake.n], record, h->bytes);
+	if (commit)
+		fake.committed = fake.n;
+	fake.n++;
 	pthread_mutex_unlock(&lock);
 	if (commit)
 		ctr_finish(commit, CTR_COMMITTED);
@@ -67,8 +70,14 @@ static void keep(const void *record, struct ctr_row *commit)
 
 bool record_put(const void *record, struct ctr_row *commit)
 {
-	if (!record_active() || fake.queue_full)
+	if (!record_active())
 		return false;
+	if (fake.queue_full) {
+		__atomic_fetch_add(&fake.refused, 1, __ATOMIC_RELAXED);
+		return false;
+	}
+	if (fake.room && !--fake.room)
+		fake.queue_full = true;
 	assert_true(((const struct log_record *)record)->bytes <= RECORD_ITEM_MAX);
 	keep(record, commit);
 	return true;

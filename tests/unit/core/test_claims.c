@@ -165,14 +165,29 @@ static void copy_of_a_source_on_the_device(void **state)
 	assert_print_is_of(fake_find(LOG_FINGERPRINT, 0), &toy, 3);
 	assert_print_is_of(fake_find(LOG_FINGERPRINT, 1), &toy, 6);
 
+	/* what was copied from a slot that is none is not known: such a copy is not measured, though its own slot is */
+	from = -1;
+	assert_int_equal(slotprobe_slot(SLOTPROBE_COPY, &c, 0), 0);
+	fake_run();
+	fake_turns(2);
+	from = TOY_SLOTS;
+	assert_int_equal(slotprobe_slot(SLOTPROBE_COPY, &c, 0), 0);
+	fake_run();
+	fake_turns(2);
+	assert_int_equal(fake_row(CTR_ROW_COPY)->outcome[CTR_COMMITTED], 1);
+	assert_int_equal(fake_row(CTR_ROW_COPY)->outcome[CTR_FILTERED_PADDING], 1);
+	assert_int_equal(fake_row(CTR_ROW_COPY)->outcome[CTR_ERROR_SLOT], 1);
+	assert_int_equal(CTR_IN_FLIGHT(fake_row(CTR_ROW_COPY)->begun), 0);
+	from = 3;
+
 	/* other events take no notice of it, and callers from before it have a number */
 	assert_int_equal(slotprobe_slot(SLOTPROBE_DISCARD, &c, 17), 0);
-	assert_int_equal(fake_find(LOG_EVENT, 1)->event.src, 17);
+	assert_int_equal(fake_find(LOG_EVENT, 3)->event.src, 17);
 	c.size = offsetof(struct slotprobe_claim, src_ptr);
 	assert_int_equal(slotprobe_slot(SLOTPROBE_COPY, &c, 2), 0);
 	fake_run();
 	fake_turns(2);
-	assert_int_equal(fake_find(LOG_EVENT, 2)->event.src, 2);
+	assert_int_equal(fake_find(LOG_EVENT, 4)->event.src, 2);
 
 	c.size = sizeof c;
 	c.src_ptr = (uintptr_t)narrow + 1;
@@ -233,6 +248,12 @@ static void device_slot_ids(void **state)
 	assert_print_is_of(fake_find(LOG_FINGERPRINT, 0), &toy, 5);
 	assert_print_is_of(fake_find(LOG_FINGERPRINT, 1), &toy, 6);
 	assert_row(CTR_ROW_DONATE, 2, CTR_COMMITTED);
+	/* what was read there is nothing to the claim that comes next, with its result in the same place */
+	c = toy_claim(pool, 2);
+	assert_true(slotprobe_donate(&c) > 0);
+	fake_run();
+	fake_turns(2);
+	assert_print_is_of(fake_find(LOG_FINGERPRINT, 2), &toy, 2);
 	assert_clean();
 }
 
@@ -334,6 +355,16 @@ static void capturing(void **state)
 	assert_int_equal(fake_gpu.launches, 0);
 }
 
+static void capturing_and_broken(void **state)
+{
+	struct slotprobe_claim c = toy_claim(toy_add(0), 1);
+
+	(void)state;
+	fake_gpu.capturing = CU_CAPTURE_BROKEN;
+	assert_unmeasured(slotprobe_donate(&c), -EBUSY, CTR_SKIPPED_CAPTURING, true);
+	assert_int_equal(fake_gpu.launches, 0);
+}
+
 static void capturing_with_906(void **state)
 {
 	struct slotprobe_claim c = toy_claim(toy_add(0), 1);
@@ -398,6 +429,17 @@ static void foreign_context(void **state)
 	assert_int_equal(fake_gpu.launches, 0);
 }
 
+/* Everything is of one context, which is not the pool's: its kernel must not meet the pool's memory. */
+static void current_context_is_a_foreign_one(void **state)
+{
+	struct slotprobe_claim c = toy_claim(toy_add(0), 1);
+
+	(void)state;
+	fake_gpu.current = fake_gpu.stream_ctx = FAKE_OTHER;
+	assert_unmeasured(slotprobe_donate(&c), -EINVAL, CTR_SKIPPED_NO_CONTEXT, true);
+	assert_int_equal(fake_gpu.launches, 0);
+}
+
 static void legacy_stream_of_a_foreign_context(void **state)
 {
 	struct slotprobe_claim c = toy_claim(toy_add(0), 1);
@@ -453,6 +495,24 @@ static void copy_of_which_the_second_launch_fails(void **state)
 	fake_run();
 	fake_turns(3);
 	assert_row(CTR_ROW_COPY, 1, CTR_DROPPED_RING);
+	assert_clean();
+}
+
+/* The donation has the last place for a result, the watched slot has none. */
+static void watched_slot_that_finds_no_place(void **state)
+{
+	struct slotprobe_claim c = toy_claim(toy_add(0), 1);
+
+	(void)state;
+	fake_gpu.hold = true;
+	for (uint32_t i = 0; i + 1 < probe_pools[0].ring.shots; i++)
+		assert_true(slotprobe_donate(&c) > 0);
+	fake.options.n_watch = 1;
+	assert_true(slotprobe_donate(&c) > 0);
+	assert_row(CTR_ROW_WATCH, 1, CTR_DROPPED_RING);
+	fake_run();
+	fake_turns(3);
+	assert_row(CTR_ROW_DONATE, probe_pools[0].ring.shots, CTR_COMMITTED);
 	assert_clean();
 }
 
@@ -526,8 +586,10 @@ static void result_of_a_dropped_event_is_thrown_away_when_it_comes(void **state)
 	fake.queue_full = true;
 	assert_int_equal(slotprobe_slot(SLOTPROBE_COPY, &c, 0), -EAGAIN);
 	assert_row(CTR_ROW_COPY, 1, CTR_DROPPED_QUEUE);
+	assert_int_equal(slotprobe_donate(&c), -EAGAIN);
+	assert_row(CTR_ROW_DONATE, 1, CTR_DROPPED_QUEUE);
 	fake_turns(3);
-	assert_int_equal(probe_pools[0].in_flight, 2); /* the kernels may still write there */
+	assert_int_equal(probe_pools[0].in_flight, 3); /* the kernels may still write there */
 	fake_run();
 	fake_turns(1);
 	assert_int_equal(fake_count(LOG_FINGERPRINT), 0);
@@ -554,7 +616,9 @@ static void bad_arguments(void **state)
 	BAD(c.pool = -38);
 	BAD(c.pool = 1);
 	BAD(c.pool = INT32_MAX);
+	BAD(c.pool = pool + (int32_t)PROBE_POOLS); /* it would be in the place of this one */
 	BAD(c.flags = 1);
+	BAD(c.state = (uintptr_t)&toy); /* this pool has a place of its own */
 	BAD(c.slot_ptr = (uintptr_t)&id);
 	BAD((c.slot_ptr = (uintptr_t)&id, c.slot_ptr_bytes = 2));
 	BAD((c.slot_ptr = (uintptr_t)&id + 4, c.slot_ptr_bytes = 8));
@@ -758,16 +822,19 @@ int main(void)
 		T(paused),
 		T(disk_stopped),
 		T(capturing),
+		T(capturing_and_broken),
 		T(capturing_with_906),
 		T(capture_found_at_the_launch),
 		T(legacy_stream_refused),
 		T(legacy_stream_in_a_blocking_capture),
 		T(legacy_streams_are_held_while_launching),
 		T(foreign_context),
+		T(current_context_is_a_foreign_one),
 		T(legacy_stream_of_a_foreign_context),
 		T(context_is_pushed_where_it_is_not_current),
 		T(driver_fails),
 		T(copy_of_which_the_second_launch_fails),
+		T(watched_slot_that_finds_no_place),
 		T(ring_full),
 		T(prints_come_in_the_order_of_their_events),
 		T(queue_full),

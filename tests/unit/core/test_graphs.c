@@ -5,7 +5,10 @@
  */
 #include "fake.h"
 
+#include <pthread.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define EXEC(n) ((cu_graph_exec)(uintptr_t)(0xe000 + 16 * (n)))
 
@@ -115,6 +118,7 @@ static void kernels_that_point_into_the_pool(void **state)
 	assert_int_equal(t->touch.param, 0);
 	assert_string_equal(t->touch.kernel, "plain_kernel");
 	assert_int_equal(unread(), 0);
+	assert_int_equal(probe_pools[0].users, 0);
 	assert_row(CTR_ROW_INSTANTIATE, 1, CTR_COMMITTED);
 	assert_int_equal(fake_gpu.guards_open, 0);
 }
@@ -293,6 +297,31 @@ static void many_touches_are_counted_and_the_first_listed(void **state)
 	assert_int_equal(fake_count(LOG_GRAPH_TOUCH), LOG_GRAPH_TOUCH_MAX);
 }
 
+/* Each record that finds no room is waited for in the server's call: once is enough. */
+static void touches_that_find_no_room(void **state)
+{
+	(void)state;
+	toy_add(0);
+	for (int i = 0; i < 5; i++)
+		add_kernel(&graph, &toy.ssm[0][i]);
+	fake.room = 3;
+	assert_true(counts(0));
+	assert_int_equal(fake_count(LOG_GRAPH_TOUCH), 2);
+	assert_int_equal(fake.refused, 1);
+}
+
+static void launches_of_the_pool_beyond_the_first_word_of_a_set(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 64; i++)
+		assert_int_equal(toy_add(-1), i);
+	assert_int_equal(toy_add(0), 64);
+	add_kernel(&graph, &toy.ssm);
+	shim_observer.instantiated(EXEC(0), &graph, CU_SUCCESS);
+	launch(EXEC(0), CU_SUCCESS);
+	assert_int_equal(probe_pools[64].launches, 1);
+}
+
 static void the_reserved_slots_of_a_tensor_are_the_pools_too(void **state)
 {
 	(void)state;
@@ -333,6 +362,13 @@ static void pools_registered_later_are_found(void **state)
 	slotprobe_pool_remove(0);
 	launch(EXEC(0), CU_SUCCESS);
 	assert_int_equal(touching(), 1);
+	/* one that comes in its stead is another */
+	assert_int_equal(toy_add(0), 1);
+	assert_int_equal(fake_count(LOG_GRAPH_TOUCH), 2);
+	assert_int_equal(fake_find(LOG_GRAPH_TOUCH, 1)->touch.id, 1);
+	launch(EXEC(0), CU_SUCCESS);
+	assert_int_equal(touching(), 2);
+	assert_int_equal(probe_pools[1].launches, 1);
 }
 
 static void regions_are_found_and_no_pool(void **state)
@@ -342,6 +378,7 @@ static void regions_are_found_and_no_pool(void **state)
 	(void)state;
 	toy_add(0);
 	add_kernel(&graph, &buffer[2]);
+	add_kernel(&graph, &buffer[8]); /* just behind it */
 	assert_false(counts(0));
 	slotprobe_region("buffer", (uintptr_t)buffer, sizeof buffer, SLOTPROBE_I32);
 	assert_int_equal(fake_find(LOG_GRAPH, 1)->graph.flags, LOG_GRAPH_RESCANNED);
@@ -349,6 +386,14 @@ static void regions_are_found_and_no_pool(void **state)
 	assert_int_equal(fake_find(LOG_GRAPH_TOUCH, 0)->touch.offset, 8);
 	launch(EXEC(0), CU_SUCCESS);
 	assert_int_equal(touching(), 0);
+	shim_observer.releasing((uintptr_t)buffer, sizeof buffer, SHIM_RELEASE_FREE);
+	assert_false(counts(1));
+	assert_int_equal(fake_count(LOG_GRAPH_TOUCH), 1); /* it is no region any more */
+	slotprobe_region("inside", (uintptr_t)&buffer[4], 4, SLOTPROBE_I32);
+	memset(&graph, 0, sizeof graph);
+	add_node(&graph, CU_NODE_MEMSET)->set = (struct cu_memset_params) { (uintptr_t)buffer, 0, 0, 4, 8, 1 };
+	assert_false(counts(2));
+	assert_int_equal(fake_find(LOG_GRAPH_TOUCH, 1)->touch.id, 1); /* a fill that begins before it */
 }
 
 static void updates(void **state)
@@ -372,6 +417,13 @@ static void updates(void **state)
 	assert_int_equal(fake_row(CTR_ROW_UPDATE)->outcome[CTR_ERROR_DRIVER], 1);
 	shim_observer.updated(EXEC(0), &other, CU_SUCCESS);
 	assert_int_equal(fake_count(LOG_GRAPH), 2); /* nothing new is not said */
+	other.node[0].kernel.params = params_of(&toy.ssm[0][1][0]);
+	shim_observer.updated(EXEC(0), &other, CU_SUCCESS);
+	assert_int_equal(fake_count(LOG_GRAPH), 3); /* another place is news, and so is another size */
+	add_kernel(&other, &state);
+	shim_observer.updated(EXEC(0), &other, CU_SUCCESS);
+	assert_int_equal(fake_count(LOG_GRAPH), 4);
+	assert_int_equal(fake_find(LOG_GRAPH, 3)->graph.nodes, 2);
 	shim_observer.updated(EXEC(0), &graph, CU_SUCCESS);
 	launch(EXEC(0), CU_SUCCESS);
 	assert_int_equal(touching(), 1);
@@ -441,7 +493,144 @@ static void child_set_anew(void **state)
 	set_child(EXEC(0), &graph.node[0], &child);
 	launch(EXEC(0), CU_SUCCESS);
 	assert_int_equal(touching(), 2);
+	assert_int_equal(fake_find(LOG_GRAPH_TOUCH, fake_count(LOG_GRAPH_TOUCH) - 1)->touch.node, 1);
 	assert_int_equal(unread(), 0);
+}
+
+static void a_node_that_is_set_leaves_its_neighbours(void **state)
+{
+	(void)state;
+	toy_add(0);
+	for (int i = 0; i < 3; i++)
+		add_kernel(&graph, i == 1 ? (void *)&state : (void *)&toy.ssm);
+	assert_true(counts(0));
+	set_kernel(EXEC(0), &graph.node[1], &toy.conv, CU_SUCCESS);
+	assert_int_equal(fake_find(LOG_GRAPH, 1)->graph.touches, 3);
+	set_kernel(EXEC(0), &graph.node[1], &state, CU_SUCCESS);
+	assert_int_equal(fake_find(LOG_GRAPH, 2)->graph.touches, 2);
+}
+
+static void nodes_that_write_no_device_memory_may_be_set(void **state)
+{
+	(void)state;
+	toy_add(0);
+	for (int type = CU_NODE_HOST; type <= CU_NODE_SEMAS_WAIT; type++)
+		if (type != CU_NODE_GRAPH)
+			add_node(&graph, type);
+	assert_false(counts(0));
+	for (size_t i = 0; i < graph.n; i++)
+		shim_observer.node_set(EXEC(0), (cu_graph_node)(void *)&graph.node[i], SHIM_NODE_OTHER, NULL,
+				       CU_SUCCESS);
+	launch(EXEC(0), CU_SUCCESS);
+	assert_int_equal(touching(), 0);
+	assert_int_equal(unread(), 0);
+}
+
+static void a_node_set_to_what_cannot_be_read(void **state)
+{
+	struct cu_kernel_params k = { .params = params_of(&state) }; /* no kernel: its parameters have no lengths */
+
+	(void)state;
+	toy_add(0);
+	add_kernel(&graph, &state);
+	assert_false(counts(0));
+	shim_observer.node_set(EXEC(0), (cu_graph_node)(void *)&graph.node[0], SHIM_NODE_KERNEL_V2, &k, CU_SUCCESS);
+	launch(EXEC(0), CU_SUCCESS);
+	assert_int_equal(touching(), 1);
+	assert_int_equal(unread(), 1);
+}
+
+/* What a graph holds is forgotten where all of them hold too much: then nobody knows what a later pool is to it. */
+static void graphs_that_there_is_no_room_to_keep(void **state)
+{
+	enum { WORDS = 2000, GRAPHS = 2000 };
+	static void *pointer[WORDS];
+	static struct fake_kernel wide = { "wide", 1, { 0 }, { sizeof pointer } };
+	void *params[] = { pointer };
+	struct fake_node *node;
+
+	(void)state;
+	for (int i = 0; i < WORDS; i++)
+		pointer[i] = &graph;
+	node = add_node(&graph, CU_NODE_KERNEL);
+	node->kernel.func = (cu_function)(void *)&wide;
+	node->kernel.params = params;
+	for (unsigned n = 0; n < GRAPHS; n++)
+		shim_observer.instantiated(EXEC(n), &graph, CU_SUCCESS);
+	assert_int_equal(unread(), 0);
+	set_kernel(EXEC(GRAPHS - 1), &graph.node[0], &state, CU_SUCCESS); /* which of its words were the node's? */
+	assert_int_equal(unread(), 1);
+	toy_add(0);
+	launch(EXEC(0), CU_SUCCESS);
+	assert_int_equal(touching(), 0);
+	launch(EXEC(GRAPHS - 2), CU_SUCCESS);
+	assert_int_equal(touching(), 1);
+	assert_true(unread() > 1);
+}
+
+static void *instantiate_another(void *arg)
+{
+	shim_observer.instantiated(EXEC(1), arg, CU_SUCCESS);
+	return NULL;
+}
+
+/* The reading of a graph that takes for ever, in another thread. */
+static pthread_t stuck_reading(struct cu_graph_st *g)
+{
+	pthread_t t;
+
+	fake_gpu.graph_stall = 1;
+	pthread_create(&t, NULL, instantiate_another, g);
+	while (__atomic_load_n(&fake_gpu.graph_stall, __ATOMIC_ACQUIRE) != 2)
+		usleep(100);
+	return t;
+}
+
+static void pools_that_could_not_be_matched_count_every_launch(void **state)
+{
+	static struct cu_graph_st other;
+	pthread_t t;
+
+	(void)state;
+	add_kernel(&graph, &state);
+	assert_false(counts(0));
+	assert_false(counts(2));
+	t = stuck_reading(&other);
+	shim_observer.updated(EXEC(2), &graph, CU_SUCCESS); /* to something that nobody can look at */
+	assert_int_equal(toy_add(0), 0);
+	launch(EXEC(0), CU_SUCCESS);
+	assert_int_equal(touching(), 1);
+	assert_int_equal(probe_pools[0].launches, 1);
+	__atomic_store_n(&fake_gpu.graph_stall, 0, __ATOMIC_RELEASE);
+	pthread_join(t, NULL);
+	slotprobe_region("later", (uintptr_t)&state, 8, SLOTPROBE_RAW); /* all graphs are looked at again */
+	launch(EXEC(0), CU_SUCCESS);
+	assert_int_equal(touching(), 1);
+	launch(EXEC(2), CU_SUCCESS);
+	assert_int_equal(touching(), 2);
+}
+
+/* The thread that reads a graph while another forks does not exist in the child. */
+static void a_forks_child_reads_its_own_graphs(void **state)
+{
+	static struct cu_graph_st other;
+	pthread_t t;
+	pid_t child_pid;
+	int status;
+
+	(void)state;
+	t = stuck_reading(&other);
+	child_pid = fork();
+	if (!child_pid) {
+		fake_gpu.graph_stall = 0;
+		record_source.forked();
+		add_kernel(&graph, &state);
+		_exit(toy_add(0) != 0 || counts(0) || unread());
+	}
+	assert_int_equal(waitpid(child_pid, &status, 0), child_pid);
+	assert_int_equal(status, 0);
+	__atomic_store_n(&fake_gpu.graph_stall, 0, __ATOMIC_RELEASE);
+	pthread_join(t, NULL);
 }
 
 static void sets_that_cannot_be_placed_are_on_the_safe_side(void **state)
@@ -462,11 +651,17 @@ static void sets_that_cannot_be_placed_are_on_the_safe_side(void **state)
 	launch(EXEC(0), CU_SUCCESS);
 	assert_int_equal(touching(), 2);
 	assert_int_equal(unread(), 0);
+	set_kernel(EXEC(0), &stranger, &toy.conv, CU_SUCCESS);
+	assert_int_equal(fake_find(LOG_GRAPH_TOUCH, fake_count(LOG_GRAPH_TOUCH) - 1)->touch.node, UINT32_MAX);
 	/* an event is no memory; anything else that is not told is unknown */
 	shim_observer.node_set(EXEC(0), (cu_graph_node)(void *)&graph.node[1], SHIM_NODE_OTHER, NULL, CU_SUCCESS);
 	assert_int_equal(unread(), 0);
-	shim_observer.node_set(EXEC(0), (cu_graph_node)(void *)&graph.node[0], SHIM_NODE_OTHER, NULL, CU_SUCCESS);
+	for (int i = 0; i < 2; i++) /* each graph counts once */
+		shim_observer.node_set(EXEC(0), (cu_graph_node)(void *)&graph.node[0], SHIM_NODE_OTHER, NULL,
+				       CU_SUCCESS);
 	assert_int_equal(unread(), 1);
+	assert_int_equal(fake_find(LOG_GRAPH, fake_count(LOG_GRAPH) - 1)->graph.flags,
+			 LOG_GRAPH_UPDATED | LOG_GRAPH_UNREADABLE);
 }
 
 /* ---- launches ---- */
@@ -505,6 +700,10 @@ static void events_say_how_many_launches_came_before(void **state)
 	slotprobe_donate(&c);
 	assert_int_equal(fake_find(LOG_EVENT, 0)->event.launches, 2);
 	assert_int_equal(fake_find(LOG_EVENT, 0)->event.pool_launches, 1);
+	c.key_text = "not the usual claim";
+	slotprobe_donate(&c);
+	assert_int_equal(fake_find(LOG_EVENT, 1)->event.launches, 2);
+	assert_int_equal(fake_find(LOG_EVENT, 1)->event.pool_launches, 1);
 	fake_turns(2);
 }
 
@@ -522,6 +721,10 @@ static void launches_are_recorded_when_asked_for(void **state)
 	assert_int_equal(fake_find(LOG_LAUNCH, 0)->launch.graph, fake_find(LOG_GRAPH, 0)->graph.graph);
 	assert_int_equal(fake_find(LOG_LAUNCH, 1)->launch.graph, 0);
 	assert_int_equal(fake_find(LOG_LAUNCH, 1)->launch.result, 700);
+	record_hot.recording = 0;
+	launch(EXEC(0), CU_SUCCESS); /* paused: counted alone */
+	record_hot.recording = 1;
+	assert_int_equal(fake_count(LOG_LAUNCH), 2);
 	fake.queue_full = true;
 	launch(EXEC(0), CU_SUCCESS);
 	assert_int_equal(fake_row(CTR_ROW_LAUNCH_LOST)->outcome[0], 1);
@@ -550,7 +753,7 @@ static void many_graphs_come_and_go(void **state)
 	(void)state;
 	toy_add(0);
 	add_kernel(&graph, &toy.ssm);
-	for (unsigned n = 0; n < 3000; n++) {
+	for (unsigned n = 0; n < 3 * GRAPH_PLACES; n++) {
 		shim_observer.instantiated(EXEC(n), &graph, CU_SUCCESS);
 		assert_non_null(probe_graph_find(EXEC(n)));
 		if (n >= 100)
@@ -558,9 +761,9 @@ static void many_graphs_come_and_go(void **state)
 		if (n % 1000 == 0)
 			fake.n = 0;
 	}
-	for (unsigned n = 0; n < 2900; n++)
+	for (unsigned n = 0; n < 3 * GRAPH_PLACES - 100; n++)
 		assert_null(probe_graph_find(EXEC(n)));
-	for (unsigned n = 2900; n < 3000; n++)
+	for (unsigned n = 3 * GRAPH_PLACES - 100; n < 3 * GRAPH_PLACES; n++)
 		assert_non_null(probe_graph_find(EXEC(n)));
 	assert_int_equal(unread(), 0);
 }
@@ -596,12 +799,20 @@ int main(void)
 		T(what_cannot_be_read_counts),
 		T(nodes_that_write_no_device_memory_are_fine),
 		T(many_touches_are_counted_and_the_first_listed),
+		T(touches_that_find_no_room),
+		T(launches_of_the_pool_beyond_the_first_word_of_a_set),
 		T(the_reserved_slots_of_a_tensor_are_the_pools_too),
 		T(pools_registered_later_are_found),
 		T(regions_are_found_and_no_pool),
 		T(updates),
 		T(nodes_set_anew),
 		T(child_set_anew),
+		T(a_node_that_is_set_leaves_its_neighbours),
+		T(nodes_that_write_no_device_memory_may_be_set),
+		T(a_node_set_to_what_cannot_be_read),
+		T(graphs_that_there_is_no_room_to_keep),
+		T(pools_that_could_not_be_matched_count_every_launch),
+		T(a_forks_child_reads_its_own_graphs),
 		T(sets_that_cannot_be_placed_are_on_the_safe_side),
 		T(launches_that_count_for_every_pool),
 		T(events_say_how_many_launches_came_before),

@@ -109,7 +109,33 @@ static void ranks(void **state)
 	assert_int_equal(slotprobe_rank("", 0, 1), -EINVAL);
 	assert_int_equal(slotprobe_rank("t p", 0, 1), -EINVAL);
 	assert_int_equal(slotprobe_rank("much.too.long.a.name", 0, 1), -EINVAL);
+	assert_int_equal(slotprobe_rank("abcdefghijklmnop", 0, 1), -EINVAL); /* one more than is kept */
 	assert_string_equal(fake.rank, "tp3.pp0.dp1.ep5");
+	assert_int_equal(slotprobe_rank("tp", 3, 8), 0); /* another count is news */
+	assert_int_equal(fake_find(LOG_RANK, 3)->rank.count, 8);
+}
+
+static void more_axes_than_are_kept(void **state)
+{
+	static const char *const all[] = { "tp", "pp", "dp", "ep", "moe_ep", "abcdefghijklmno", "c", "d" };
+
+	(void)state;
+	for (unsigned i = 0; i < 8; i++)
+		assert_int_equal(slotprobe_rank(all[i], 1, 2), 0);
+	assert_int_equal(slotprobe_rank("f", 0, 2), -EAGAIN);
+	assert_string_equal(fake.rank, "tp1.pp1.dp1.ep1.moe_ep1.abcdefghijklmno1.c1.d1");
+}
+
+static void a_forks_child_says_its_rank_anew(void **state)
+{
+	(void)state;
+	assert_int_equal(slotprobe_rank("tp", 1, 4), 0);
+	record_source.forked();
+	fake.n = 0;
+	shim_observer.cuda_ready();
+	assert_true(fake_count(LOG_RANK) >= 1);
+	assert_string_equal(fake_find(LOG_RANK, 0)->rank.axis, "tp");
+	assert_int_equal(fake_find(LOG_RANK, 0)->rank.index, 1);
 }
 
 static void ranks_before_the_recording_are_said_when_it_starts(void **state)
@@ -194,10 +220,12 @@ int main(void)
 		T(the_mode_can_be_what_was_seen),
 		T(events_say_the_step),
 		T(ranks),
+		T(a_forks_child_says_its_rank_anew),
 		T(ranks_before_the_recording_are_said_when_it_starts),
 		T(points),
 		T(unrouted),
 		T(bypassed),
+		T(more_axes_than_are_kept), /* last: it takes them all */
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -90,13 +90,19 @@ static void bad_layouts(void **state)
 	fake_gpu.unknown_low = toy.plane[0].base;
 	fake_gpu.unknown_high = toy.plane[0].base + 8;
 	REFUSED(-EINVAL, (void)0);
+	fake_gpu.unknown_low = toy.plane[0].base + TOY_SLOTS * sizeof toy.ssm[0][0] - 1;
+	fake_gpu.unknown_high = fake_gpu.unknown_low + 1;
+	REFUSED(-EINVAL, (void)0);
 	fake_gpu.unknown_low = 0;
 	fake_gpu.unknown_high = 0;
 	/* two planes of one name */
 	struct slotprobe_plane twice[2] = { toy.plane[0], toy.plane[0] };
 	REFUSED(-EINVAL, (said.planes = twice, said.n_planes = 2));
 	REFUSED(1, (void)0); /* and nothing of all that was left behind */
-	assert_int_equal(fake_count(LOG_POOL), 2);
+	fake_gpu.unknown_low = toy.plane[0].base + TOY_SLOTS * sizeof toy.ssm[0][0];
+	fake_gpu.unknown_high = fake_gpu.unknown_low + 1;
+	REFUSED(2, (void)0); /* what lies behind the last slot is nobody's business */
+	assert_int_equal(fake_count(LOG_POOL), 3);
 }
 
 static void no_driver_or_context(void **state)
@@ -113,6 +119,9 @@ static void no_driver_or_context(void **state)
 	assert_int_equal(toy_add(0), 0);
 	assert_int_equal(fake_gpu.retains, 1);
 	assert_int_equal(fake_gpu.releases, 1); /* it must go when its owner lets go of it */
+	assert_true(fake_gpu.pushes > 0);
+	assert_int_equal(fake_gpu.pushes, fake_gpu.pops);
+	assert_null(fake_gpu.current);
 	assert_int_equal(fake_row(CTR_ROW_INTERNAL)->outcome[0], 2);
 }
 
@@ -123,8 +132,15 @@ static void device_trouble_can_be_got_over(void **state)
 	assert_int_equal(toy_add(0), -EAGAIN);
 	fake_gpu.alloc_rc = 0;
 	fake_gpu.register_rc = 1;
-	assert_int_equal(toy_add(0), -EAGAIN);
+	for (int i = 0; i < 2 * (int)PROBE_ARENA_UNITS; i++) /* none of it leaves anything behind */
+		assert_int_equal(toy_add(0), -EAGAIN);
 	fake_gpu.register_rc = 0;
+	fake_gpu.map_rc = 1;
+	fake_gpu.registers = fake_gpu.unregisters = 0;
+	assert_int_equal(toy_add(0), -EAGAIN);
+	assert_int_equal(fake_gpu.unregisters, 1); /* it is given back to the system */
+	assert_int_equal(fake_gpu.registers, 1);
+	fake_gpu.map_rc = 0;
 	fake_gpu.copy_rc = 1;
 	assert_int_equal(toy_add(0), -EAGAIN);
 	fake_gpu.copy_rc = 0;
@@ -137,12 +153,15 @@ static void device_trouble_can_be_got_over(void **state)
 static void device_that_does_not_answer(void **state)
 {
 	struct slotprobe_claim c;
+	uint64_t chunks;
 
 	(void)state;
 	fake_gpu.ready_dead = true;
 	assert_int_equal(toy_add(0), -ETIMEDOUT);
+	chunks = probe_pools[0].chunks_address;
 	fake_gpu.ready_dead = false;
 	assert_int_equal(toy_add(0), 0);
+	assert_int_not_equal(probe_pools[0].chunks_address, chunks); /* the copy may still come there */
 	c = toy_claim(0, 1);
 	slotprobe_donate(&c);
 	fake_turns(2);
@@ -200,6 +219,7 @@ static void many_planes_come_in_parts(void **state)
 		planes += f->n_planes;
 	}
 	assert_int_equal(planes, 200);
+	assert_ptr_equal(&fake.record[fake.committed], fake_find(LOG_FINGERPRINT, fake_count(LOG_FINGERPRINT) - 1));
 	assert_row(CTR_ROW_DONATE, 1, CTR_COMMITTED);
 }
 
@@ -223,8 +243,10 @@ static void places_and_ids_come_back(void **state)
 		}
 		last = pool;
 	}
+	c = toy_claim(3, 1); /* long gone, and others were in its place */
+	assert_int_equal(slotprobe_restore(&c), -EINVAL);
 	assert_int_equal(fake_row(CTR_ROW_DONATE)->outcome[CTR_COMMITTED], 700);
-	assert_row(CTR_ROW_RESTORE, 699, CTR_SKIPPED_POOL_GONE);
+	assert_row(CTR_ROW_RESTORE, 700, CTR_SKIPPED_POOL_GONE);
 	assert_int_equal(fake_count(LOG_POOL_REMOVE), 700);
 }
 
@@ -371,6 +393,7 @@ static void removal_does_not_wait_for_ever(void **state)
 	assert_int_equal(slotprobe_pool_remove(pool), 0);
 	assert_true(record_now_ns() - before > 900000000ull);
 	assert_true(record_now_ns() - before < 3000000000ull);
+	assert_int_equal(fake_row(CTR_ROW_INTERNAL)->outcome[0], 1);
 	assert_int_equal(toy_add(0), 1); /* its place is not touched while a kernel may write there */
 	assert_int_equal(probe_pools[0].in_flight, 1);
 	fake_run();
@@ -400,11 +423,59 @@ static void released_memory_takes_its_pools(void **state)
 	assert_int_equal(fake_count(LOG_POOL_REMOVE), 2);
 	shim_observer.releasing((uintptr_t)&toy, UINT64_MAX, SHIM_RELEASE_FREE);
 	assert_int_equal(fake_count(LOG_POOL_REMOVE), 2);
+	toy_add(0);
+	shim_observer.releasing((uintptr_t)&toy, UINT64_MAX, SHIM_RELEASE_FREE); /* to the end of all memory */
+	assert_int_equal(fake_count(LOG_POOL_REMOVE), 3);
+}
+
+/* A thread that has found the pool may look into it for as long as it likes. */
+static void a_pool_in_use_keeps_its_memory(void **state)
+{
+	enum ctr_outcome why;
+	struct probe_pool *p;
+
+	(void)state;
+	toy_add(-1);
+	p = probe_pool_get(0, &why);
+	slotprobe_pool_remove(0);
+	toy_add(-1);
+	assert_non_null(p->plane);
+	probe_pool_put(p);
+	toy_add(-1);
+	assert_null(p->plane);
+}
+
+static void memory_between_and_beside_its_planes_is_not_the_pools(void **state)
+{
+	const uint64_t high = (uintptr_t)(&toy.conv[1]), low = (uintptr_t)(&toy.ssm[1]);
+	struct slotprobe_plane plane[2];
+	struct slotprobe_pool said;
+
+	(void)state;
+	toy_add(0);
+	slotprobe_pool_remove(0);
+	said = toy.said;
+	said.planes = plane;
+	said.n_planes = 2;
+	plane[0] = toy.plane[0]; /* ssm of layer 1 */
+	plane[1] = toy.plane[3]; /* conv of layer 0 */
+	assert_int_equal(slotprobe_pool_add(&said), 1);
+	shim_observer.releasing(high, low - high, SHIM_RELEASE_UNMAP);
+	assert_int_equal(fake_count(LOG_POOL_REMOVE), 1);
+	shim_observer.releasing(high, low - high + 1, SHIM_RELEASE_UNMAP);
+	assert_int_equal(fake_count(LOG_POOL_REMOVE), 2);
+	said.n_planes = 1;
+	assert_int_equal(slotprobe_pool_add(&said), 2);
+	shim_observer.releasing(low, 0, SHIM_RELEASE_FREE); /* no allocation starts there, */
+	assert_int_equal(fake_count(LOG_POOL_REMOVE), 2);
+	shim_observer.releasing((uintptr_t)&toy, 0, SHIM_RELEASE_FREE); /* but here */
+	assert_int_equal(fake_count(LOG_POOL_REMOVE), 3);
 }
 
 static void context_takes_its_pools_and_what_is_in_flight(void **state)
 {
 	int pool = toy_add(0), host = toy_add(-1);
+	const unsigned char *results = probe_pools[0].ring.map;
 	struct slotprobe_claim c = toy_claim(pool, 1);
 	const struct ctr_row *row = fake_row(CTR_ROW_DONATE);
 
@@ -436,6 +507,48 @@ static void context_takes_its_pools_and_what_is_in_flight(void **state)
 	assert_true(slotprobe_donate(&c) > 0);
 	fake_turns(2);
 	assert_print_is_of(fake_find(LOG_FINGERPRINT, fake_count(LOG_FINGERPRINT) - 1), &toy, 3);
+	assert_ptr_not_equal(probe_pools[pool].ring.map, results); /* a kernel that was given up may write there */
+}
+
+/* Results that nobody wants, and that never come: their place is not used again. */
+static void context_goes_with_what_was_thrown_away(void **state)
+{
+	struct slotprobe_claim c = toy_claim(toy_add(0), 1);
+	const unsigned char *results = probe_pools[0].ring.map;
+
+	(void)state;
+	fake_gpu.hold = fake.queue_full = true;
+	assert_int_equal(slotprobe_donate(&c), -EAGAIN);
+	fake.queue_full = false;
+	shim_observer.context_going(FAKE_CTX, -1);
+	fake_turns(2);
+	assert_int_equal(probe_pools[0].in_flight, 0);
+	assert_row(CTR_ROW_DONATE, 1, CTR_DROPPED_QUEUE);
+	assert_int_equal(toy_add(0), 1);
+	assert_ptr_not_equal(probe_pools[1].ring.map, results);
+	assert_int_equal(fake_count(LOG_FINGERPRINT), 0);
+}
+
+/* Where results come is registered with a context, which takes that along: it is made known to the next one anew. */
+static void memory_for_results_is_registered_once_for_each_context(void **state)
+{
+	const int pool = toy_add(0);
+	const unsigned each = fake_gpu.registers;
+
+	(void)state;
+	assert_true(each > 0);
+	slotprobe_pool_remove(pool);
+	toy_add(0);
+	assert_int_equal(fake_gpu.registers, each);
+	shim_observer.context_going(FAKE_CTX, -1); /* in use when its context goes */
+	const int second = toy_add(0);
+	assert_int_equal(fake_gpu.registers, 2 * each);
+	slotprobe_pool_remove(second);
+	toy_add(-1);
+	shim_observer.context_going(FAKE_CTX, -1); /* spare when its context goes */
+	toy_add(0);
+	assert_int_equal(fake_gpu.registers, 3 * each);
+	assert_int_equal(fake_gpu.unregisters, 0); /* that may wait for the device */
 }
 
 static void device_takes_its_contexts(void **state)
@@ -551,8 +664,90 @@ static void freed_regions_are_waited_for_and_dropped(void **state)
 	assert_row(CTR_ROW_DONATE, 2, CTR_COMMITTED); /* the pool stays */
 }
 
+static void regions_end_with_their_own_memory(void **state)
+{
+	static int32_t page[2][1024] __attribute__((aligned(4096)));
+	const uint64_t at = (uintptr_t)&page[0][16];
+
+	(void)state;
+	assert_int_equal(slotprobe_region("r", at, 64, SLOTPROBE_I32), 0);
+	shim_observer.releasing(at - 64, 64, SHIM_RELEASE_UNMAP);
+	shim_observer.releasing(at + 64, 64, SHIM_RELEASE_UNMAP);
+	shim_observer.releasing(at, 0, SHIM_RELEASE_FREE); /* no allocation starts there */
+	assert_true(probe_region_live(&probe_regions[0]));
+	shim_observer.releasing((uintptr_t)page, 0, SHIM_RELEASE_FREE);
+	assert_false(probe_region_live(&probe_regions[0]));
+	assert_int_equal(slotprobe_region("r", at, 64, SLOTPROBE_I32), 1);
+	shim_observer.releasing(at + 63, 1, SHIM_RELEASE_UNMAP);
+	assert_false(probe_region_live(&probe_regions[1]));
+}
+
+static void a_region_that_goes_waits_for_its_own_readers(void **state)
+{
+	struct slotprobe_claim c;
+	uint64_t before;
+
+	(void)state;
+	c = toy_claim(toy_add(0), 1);
+	slotprobe_region("read", (uintptr_t)indices, 32, SLOTPROBE_I32);
+	fake_gpu.hold = true;
+	slotprobe_donate(&c);
+	slotprobe_region("not read yet", (uintptr_t)&indices[8], 32, SLOTPROBE_I32);
+	before = record_now_ns();
+	shim_observer.releasing((uintptr_t)&indices[8], 32, SHIM_RELEASE_UNMAP);
+	assert_true(record_now_ns() - before < PROBE_WAIT_MS * 500000ull);
+	fake_run();
+	fake_turns(2);
+}
+
+static void regions_of_odd_places_are_read_by_the_byte(void **state)
+{
+	static unsigned char page[2][4096] __attribute__((aligned(4096)));
+	struct slotprobe_claim c = toy_claim(toy_add(0), 1);
+	const struct log_region_values *v;
+
+	(void)state;
+	page[0][65] = 7;
+	page[0][4095] = 9;
+	slotprobe_region("base", (uintptr_t)&page[0][65], 8, SLOTPROBE_I32);
+	slotprobe_region("bytes", (uintptr_t)&page[0][64], 6, SLOTPROBE_I32);
+	slotprobe_region("across two allocations", (uintptr_t)&page[0][4092], 8, SLOTPROBE_I32);
+	slotprobe_region("the end of one", (uintptr_t)&page[0][4092], 4, SLOTPROBE_I32);
+	slotprobe_donate(&c);
+	fake_turns(2);
+	assert_int_equal(fake_count(LOG_REGION_VALUES), 3);
+	v = &fake_find(LOG_REGION_VALUES, 0)->values;
+	assert_true(v->region == 0 && v->n_values == 8 && v->value[0] == 7);
+	v = &fake_find(LOG_REGION_VALUES, 1)->values;
+	assert_true(v->region == 1 && v->n_values == 6 && v->value[1] == 7);
+	v = &fake_find(LOG_REGION_VALUES, 2)->values;
+	assert_true(v->region == 3 && v->n_values == 1 && v->value[0] == 9 << 24);
+}
+
+/* The description of the layout comes by the same memory. */
+static void room_for_results_begins_empty(void **state)
+{
+	(void)state;
+	toy_add(0);
+	for (size_t i = 0; i < probe_pools[0].ring.map_bytes; i++)
+		assert_int_equal(probe_pools[0].ring.map[i], 0);
+}
+
+static void regions_are_so_many(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < PROBE_REGIONS - 3; i++)
+		assert_int_equal(slotprobe_region("r", 0x10000 + 64 * i, 64, SLOTPROBE_I32), i);
+	assert_int_equal(slotprobe_region("r", 0x10000, 32, SLOTPROBE_I32), PROBE_REGIONS - 3);
+	assert_int_equal(slotprobe_region("r", 0x10000, 64, SLOTPROBE_F32), PROBE_REGIONS - 2);
+	assert_int_equal(slotprobe_region("other", 0x10000, 64, SLOTPROBE_I32), PROBE_REGIONS - 1);
+	assert_int_equal(slotprobe_region("r", 0x10000, 64, SLOTPROBE_I32), 0); /* known */
+	assert_int_equal(slotprobe_region("one more", 0x10000, 64, SLOTPROBE_I32), -ENOSPC);
+}
+
 static void regions_elsewhere_are_not_read(void **state)
 {
+	static int32_t here[2] = { 8, 9 };
 	struct slotprobe_claim c;
 
 	(void)state;
@@ -572,6 +767,14 @@ static void regions_elsewhere_are_not_read(void **state)
 	slotprobe_donate(&c);
 	fake_turns(2);
 	assert_int_equal(fake_count(LOG_REGION_VALUES), 0);
+	assert_int_equal(slotprobe_region("here", (uintptr_t)here, sizeof here, SLOTPROBE_I32), 2);
+	slotprobe_donate(&c);
+	fake_turns(2);
+	assert_int_equal(fake_find(LOG_REGION_VALUES, 0)->values.region, 2); /* the numbers of the others are theirs */
+	assert_int_equal(fake_find(LOG_REGION_VALUES, 0)->values.value[1], 9);
+	shim_observer.context_going(FAKE_CTX, -1);
+	assert_true(probe_region_live(&probe_regions[0]) && probe_region_live(&probe_regions[1]));
+	assert_false(probe_region_live(&probe_regions[2]));
 }
 
 /* ---- many threads ---- */
@@ -709,13 +912,22 @@ int main(void)
 		T(release_waits_for_a_launch_on_its_way),
 		T(removal_does_not_wait_for_ever),
 		T(released_memory_takes_its_pools),
+		T(a_pool_in_use_keeps_its_memory),
+		T(memory_between_and_beside_its_planes_is_not_the_pools),
 		T(context_takes_its_pools_and_what_is_in_flight),
+		T(context_goes_with_what_was_thrown_away),
+		T(memory_for_results_is_registered_once_for_each_context),
 		T(device_takes_its_contexts),
 		T(removed_before_its_context_went),
 		T(regions_are_read_with_each_subject),
 		T(a_region_that_comes_late_is_not_read_by_what_is_in_flight),
 		T(at_most_eight_regions_are_read),
 		T(freed_regions_are_waited_for_and_dropped),
+		T(regions_end_with_their_own_memory),
+		T(a_region_that_goes_waits_for_its_own_readers),
+		T(regions_of_odd_places_are_read_by_the_byte),
+		T(room_for_results_begins_empty),
+		T(regions_are_so_many),
 		T(regions_elsewhere_are_not_read),
 		T(counts_agree_whatever_the_threads_do),
 		T(nothing_reads_memory_that_was_released),
