@@ -88,6 +88,38 @@ static void *per_thread_capture(void *arg)
 	return NULL;
 }
 
+static pthread_barrier_t both;
+
+static void *per_thread_capture_of_another(void *arg)
+{
+	cu_graph graph;
+
+	(void)arg;
+	cuStreamBeginCapture_v2(CU_PER_THREAD, 0);
+	pthread_barrier_wait(&both);
+	cuStreamEndCapture(CU_PER_THREAD, &graph);
+	pthread_barrier_wait(&both);
+	return NULL;
+}
+
+/* One handle, a stream for each thread: an end is that of its own thread's. */
+static void per_thread(void)
+{
+	pthread_t thread;
+	cu_graph graph;
+
+	pthread_barrier_init(&both, NULL, 2);
+	cuStreamBeginCapture_v2_ptsz(NULL, 0);
+	pthread_create(&thread, NULL, per_thread_capture_of_another, NULL);
+	pthread_barrier_wait(&both);
+	pthread_barrier_wait(&both);
+	pthread_join(thread, NULL);
+	CHECK_INT(open_now(), 1);
+	CHECK(!legacy_begin());
+	cuStreamEndCapture(CU_PER_THREAD, &graph);
+	CHECK_INT(open_now(), 0);
+}
+
 /* Captures that nobody ends. */
 static void abandoned(void)
 {
@@ -111,6 +143,10 @@ static void abandoned(void)
 	fake_device = 0;
 	cuStreamBeginCapture_v2(S(0x10), 0);
 	cuStreamBeginCapture_v2(S(0x99), 0); /* of another context */
+	fake_result = 1;
+	cuCtxDestroy_v2((cu_context)0xc2); /* refused: still there */
+	CHECK_INT(open_now(), 2);
+	fake_result = 0;
 	cuCtxDestroy_v2((cu_context)0xc2);
 	CHECK_INT(open_now(), 1);
 	cuDevicePrimaryCtxReset_v2(2); /* another device */
@@ -287,6 +323,8 @@ int main(int argc, char **argv)
 		failing_end();
 	else if (!strcmp(what, "abandoned"))
 		abandoned();
+	else if (!strcmp(what, "per-thread"))
+		per_thread();
 	else if (!strcmp(what, "many"))
 		many();
 	else if (!strcmp(what, "wait"))

@@ -163,6 +163,9 @@ static void told(void)
 	NODE_SET(cuGraphExecNodeSetParams(x, node, &params), 4, graph);
 	params.type = CU_NODE_HOST;
 	NODE_SET(cuGraphExecNodeSetParams(x, node, &params), 5, NULL);
+	fake_result = 1; /* what was refused is not read */
+	CHECK_INT(cuGraphExecNodeSetParams(x, node, (struct cu_node_params *)8), 1);
+	fake_result = 0;
 
 #define BEFORE(call)                                                                                                   \
 	n = fake_total();                                                                                              \
@@ -198,6 +201,9 @@ static void told(void)
 	cuDevicePrimaryCtxRetain(NULL, 4);
 	cuDevicePrimaryCtxRetain(NULL, 4);
 	cuDevicePrimaryCtxRetain(NULL, 5);
+	fake_result = 1; /* one that fails holds nothing */
+	cuDevicePrimaryCtxRetain(NULL, 5);
+	fake_result = 0;
 	cuDevicePrimaryCtxRelease_v2(4);
 	CHECK_INT(s->context_going, 7);
 	GOING(cuDevicePrimaryCtxRelease_v2(4), 0, 4);

@@ -22,6 +22,22 @@ int plugin_finds_its_own(void)
 #ifdef WITH_RUNTIME
 extern int cudaGraphLaunch(void *exec, void *stream);
 int plugin_launch(void);
+int plugin_launch_from_many_places(void);
+
+#define HERE                                                                                                           \
+	if (cudaGraphLaunch((void *)1, NULL) != expected)                                                              \
+		return 0;
+#define TEN(place) place place place place place place place place place place
+
+/* More than anybody remembers: each answers alike. */
+int plugin_launch_from_many_places(void)
+{
+	const int expected = plugin_launch();
+
+	TEN(TEN(HERE))
+	return expected;
+}
+
 int plugin_launch(void)
 {
 	int result = cudaGraphLaunch((void *)1, NULL);

@@ -33,6 +33,15 @@ static int launch_in(const char *plugin)
 	return launch() * 100 + launch();
 }
 
+static int launch_from_many_places(const char *plugin)
+{
+	void *lib = dlopen(plugin, RTLD_NOW | RTLD_LOCAL);
+	int (*launch)(void) = lib ? (int (*)(void))dlsym(lib, "plugin_launch_from_many_places") : NULL;
+
+	CHECK(launch);
+	return launch();
+}
+
 int main(void)
 {
 	CHECK(!dlsym(RTLD_DEFAULT, "cudaGraphLaunch"));
@@ -42,6 +51,10 @@ int main(void)
 	CHECK_INT(seen()->runtime, 6);
 	CHECK_INT(seen()->runtime_missed, 0);
 	CHECK_INT(BEGINS(seen()), 6);
+	CHECK_INT(launch_from_many_places("libplugin13.so"), 13);
+	CHECK_INT(launch_from_many_places("libplugin12.so"), 12);
+	CHECK_INT(launch_from_many_places("libplugin13.so"), 13);
+	CHECK_INT(seen()->runtime, 6 + 3 * 101);
 	CHECK(dlsym(RTLD_DEFAULT, "cudaGraphLaunch"));
 	CHECK(!dlerror());
 	return 0;

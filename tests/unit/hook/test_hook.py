@@ -154,7 +154,7 @@ def test_each_caller_gets_its_own_runtime(built):
     run(built, "runtime")
 
 
-@pytest.mark.parametrize("what", ["begin", "failing", "abandoned", "many", "wait", "gate", "stuck"])
+@pytest.mark.parametrize("what", ["begin", "failing", "abandoned", "per-thread", "many", "wait", "gate", "stuck"])
 def test_capture(built, what):
     run(built, "capture", what)
 
