@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The overlap schedule stays one: the adapter makes the forward stream wait for the scheduler's and never the other way round, brings nothing of
 the device to the host, and keeps memory until the forward stream has read it without asking the allocator to."""
-import enum
 import os
 import subprocess
 import sys
@@ -10,15 +9,10 @@ from types import SimpleNamespace as N
 
 import pytest
 from slotprobe_sglang import adapter, pools, streams
-from test_adapter import Api, server
+from test_adapter import Api, Mode, server
 
 ALLOWED = {"is_cuda", "device", "numel", "dim", "data_ptr", "record_stream", "dtype", "stride"}
 CUDA0 = N(type="cuda", index=0)
-
-
-class Mode(enum.Enum):
-    """ForwardMode"""
-    DECODE = 2
 
 
 class Slots:
@@ -177,6 +171,18 @@ def test_what_would_wait_is_seen(torch, monkeypatch, what):
     """The red twins."""
     PLANTED[what](monkeypatch)
     assert life(torch)[0]
+
+
+def test_what_is_captured_is_no_event(torch):
+    """Slots are cleared and copied when the graph is replayed, not when it is made."""
+    api = Api()
+    a = server(api)[0]
+    torch.capturing = True
+    forward(a, torch)
+    assert [s[0] for s in api.said] == ["step"] and not [outcome for _, outcome in api.hits if outcome != api.HIT_COMMITTED]
+    torch.capturing = False
+    forward(a, torch)
+    assert [s[1][0] for s in api.said if s[0] == "slot"] == [api.CLEAR] * 3 + [api.COPY] * 3
 
 
 def test_the_forward_stream_is_the_one_that_forwards_run_on(torch):
