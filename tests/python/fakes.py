@@ -4,7 +4,7 @@ import ctypes
 import types
 
 SIZES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1, "int8": 1, "uint8": 1, "int16": 2,
-         "int32": 4, "int64": 8, "bool": 1}
+         "int32": 4, "uint32": 4, "int64": 8, "bool": 1}
 TYPESTRS = {"float64": "<f8", "float32": "<f4", "float16": "<f2", "int8": "|i1", "int32": "<i4", "int64": "<i8", "bfloat16": "<V2",
             "int16": "<i2"}
 

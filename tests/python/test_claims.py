@@ -35,15 +35,18 @@ said["slot"] = [slotprobe.slot(slotprobe.ALLOC, pool, 1, stream=stream), slotpro
 def test_keys(lab):
     """Equal keys are equal, others are not, of any kind; no key is no key."""
     run, said = lab.record(POOL + """
+class Whole:
+    def __index__(self):
+        return 2**64
 keys = ["prefix", b"prefix", "pr\\u00e4fix", b"a\\0b", b"a\\0c", bytearray(b"a\\0b"), "x" * (1 << 20) + "a", "x" * (1 << 20) + "b", 2**64 + 5, 5,
-        -7, 0, "", b"", True, 2**64, "\\ud800"]
+        -7, 0, "", b"", True, 2**64, "\\ud800", Whole()]
 said["d"] = [slotprobe.donate(pool, 1, 1, key, stream=stream) for key in keys]
 """)
     key = [int(e["key"], 16) for e in lab.exported(run, "event")]
-    assert len(key) == 17 and min(said["d"]) > 0
+    assert len(key) == 18 and min(said["d"]) > 0
     assert key[0] == key[1] and key[3] == key[5] and key[8] == key[9] == 5
     assert key[10] == 2**64 - 7 and key[11:15] == [0, 0, 0, 1] and key[15]
-    assert len(set(key[1:5] + key[6:9])) == 7 and all(key[:11]) and key[16]
+    assert len(set(key[1:5] + key[6:9])) == 7 and all(key[:11]) and key[16] and key[17]
 
 
 def test_keys_are_kept(lab):
@@ -102,7 +105,7 @@ said["refused"] = [S.slots(S.ALLOC, pool, ids, stream=stream), S.slots(S.CLEAR, 
                    S.slots(S.ALLOC, pool, narrow, stream=stream), S.slots(S.FREE, pool, [2, 3], stream=stream),
                    S.slots(S.COPY, pool, [0, 1], [2, 3], stream), S.slots(S.COPY, pool, [0, 1], narrow, stream), S.slots(S.ALLOC, pool, [], stream=stream)]
 said["lost"] = [S.slots(S.COPY, pool, [1, 2, 3], [2**70, 2, 3], stream)]
-said["bad"] = [S.slots(S.ALLOC, pool, [0, 99, 2**70], stream=stream), S.slots(9, pool, [1], stream=stream), S.slots(S.ALLOC, 77, [1, 1], stream=stream)]
+said["bad"] = [S.slots(S.ALLOC, pool, [0, 99, 2**70], stream=stream), S.slots(9, pool, [1], stream=stream), S.slots(2**32 + 1, pool, [1], stream=stream), S.slots(S.ALLOC, 77, [1, 1], stream=stream)]
 def raises(*args, **kwargs):
     try:
         S.slots(*args, **kwargs)
@@ -112,7 +115,7 @@ said["raises"] = [raises(S.COPY, pool, [0, 1], [1], stream), raises(S.ALLOC, poo
                   raises(S.ALLOC, pool, Torch(at, (4,), "float32")), raises(S.ALLOC, pool, ["x"]), raises(S.ALLOC, pool, [1], stream=1.5)]
 """)
     assert said["lost"] == [1]
-    assert said["refused"] == [0] * 8 and said["bad"] == [2, 1, 2], "what is good of a batch is taken"
+    assert said["refused"] == [0] * 8 and said["bad"] == [2, 1, 1, 2], "what is good of a batch is taken"
     assert said["raises"] == ["ValueError", "ValueError", "TypeError", "TypeError", "TypeError", "TypeError"]
     prints = {r["event"]: r["slot"] for r in lab.exported(run, "fingerprint") if r["role"] == "subject"}
     sources = {r["event"]: r["slot"] for r in lab.exported(run, "fingerprint") if r["role"] == "source"}
@@ -139,23 +142,24 @@ class Broken(Torch):
 d = slotprobe.donate
 said["kind"] = [refused(d, pool, "1", 1), refused(d, pool, 1.0, 1), refused(d, pool, None, 1), refused(d, pool, id_at(1, "int32"), id_at(5)),
                 refused(d, None, 1, 1), refused(d, pool, 1, 1, 1.5), refused(d, pool, 1, 1, stream="s"),
-                refused(d, pool, Torch(a, (1,), "float32"), 1), refused(d, pool, Torch(a, (2,), "int64"), 1),
+                refused(d, pool, Torch(a, (1,), "float32"), 1), refused(d, pool, Torch(a, (2,), "int64"), 1), refused(d, pool, Interface(a, (2,), "int64"), 1),
                 refused(d, pool, Broken(a, (1,), "int64"), 1), refused(d, pool, 1, 1, id_at(1)),
                 refused(slotprobe.slot, slotprobe.DISCARD, pool, 1, id_at(1)), refused(slotprobe.slot, "x", pool, 1), refused(slotprobe.step, 5, 1),
                 refused(slotprobe.step, "n", "v"), refused(slotprobe.step, "n", id_at(1)), refused(slotprobe.rank, 1, 0, 1),
                 refused(slotprobe.region, "r", 5), refused(slotprobe.region, "r", Torch(a, (4,), "int64", strides=(2,))), refused(slotprobe.point, 7),
                 refused(slotprobe.hit, "x"), refused(slotprobe.tap, "t", 5), refused(slotprobe.pool_remove, "x"), refused(d, pool, 1, 1, stream=1.5)]
 said["value"] = [d(pool, 4, 1), d(pool, 2**70, 1), d(77, 1, 1), d(-22, 1, 1), d(2**40, 1, 1), d(pool, 1, 2**63), d(pool, 1, 1, stream=-5),
-                 d(pool, 1, 1, key_len=2**80), slotprobe.slot(9, pool, 1), slotprobe.slot(-1, pool, 1),
+                 d(pool, 1, 1, key_len=2**80), slotprobe.slot(9, pool, 1), slotprobe.slot(-1, pool, 1), slotprobe.slot(2**32 + 1, pool, 1),
                  slotprobe.slot(slotprobe.COPY, pool, 1, 2**70),
                  slotprobe.step("n", 1, mode=77), slotprobe.step("n", 1, batch=2**40), slotprobe.rank("tp", 2, 2), slotprobe.rank("tp", 0, 2**40),
+                 slotprobe.rank("tp", 0, 2**32 + 2), slotprobe.hit(slotprobe.point("mine.x"), 2**32),
                  slotprobe.point("nodot"), slotprobe.hit(0), slotprobe.hit(2**40)]
 said["padding"] = d(pool, -1, 1, stream=stream)
 """)
-    assert len(said["kind"]) == 24
+    assert len(said["kind"]) == 25
     for i, text in enumerate(said["kind"]):
         assert isinstance(text, str) and text.startswith(("TypeError: ", "ValueError: ")), (i, text)
-    assert said["value"] == [-22] * 18 and said["padding"] == 0
+    assert said["value"] == [-22] * 21 and said["padding"] == 0
     probes = lab.probes(run)
     assert probes["core.donate"]["errors"] == 8 and probes["core.copy"]["errors"] == 1 and probes["core.step"]["errors"] == 2
 
@@ -168,17 +172,19 @@ said["rank"] = slotprobe.rank("tp", 1, 4), slotprobe.rank("dp", 0, 2)
 ids = Torch(device.alloc(64), (2, 3), "int64")
 mask = Torch(device.alloc(64), (5,), "bool")
 said["at"] = ids.address, mask.address
-said["region"] = slotprobe.region("ids", ids), slotprobe.region("mask", mask), slotprobe.region("i32", Interface(device.alloc(64), (4,), "int32"))
+said["region"] = slotprobe.region("ids", ids), slotprobe.region("mask", mask), slotprobe.region("i32", Interface(device.alloc(64), (4,), "int32")), slotprobe.region("u32", Torch(device.alloc(64), (2,), "uint32"))
 said["tap"] = slotprobe.tap("x", Torch(a, (4,)))
+said["ids"] = [slotprobe.donate(pool, 1, 1, stream=stream) for _ in range(200)]
 p = slotprobe.point("mine.put")
 said["hit"] = slotprobe.hit(p), slotprobe.hit(p, slotprobe.HIT_FILTERED), slotprobe.hit(p, slotprobe.HIT_ERROR)
 """)
-    assert said["step"] == [0] * 3 and said["rank"] == [0] * 2 and said["region"] == [0, 1, 2] and said["hit"] == [0] * 3 and said["tap"] == -38
+    assert said["step"] == [0] * 3 and said["rank"] == [0] * 2 and said["region"] == [0, 1, 2, 3] and said["hit"] == [0] * 3 and said["tap"] == -38
+    assert said["ids"] == list(range(1, 201))
     steps = lab.exported(run, "step")
     assert [(s["name"], int(s["value"], 16), s["batch"], s["padded"], s["mode"]) for s in steps] == [
         ("decode", 12, 3, 4, 2), ("decode", 7, -1, -1, 0), ("extend", 9, -1, -1, 0)]
     regions = lab.exported(run, "region")
-    assert [(r["name"], r["bytes"], r["dtype"]) for r in regions] == [("ids", 48, 8), ("mask", 5, 6), ("i32", 16, 7)]
+    assert [(r["name"], r["bytes"], r["dtype"]) for r in regions] == [("ids", 48, 8), ("mask", 5, 6), ("i32", 16, 7), ("u32", 8, 7)]
     assert [int(r["base"], 16) for r in regions[:2]] == said["at"]
     mine = lab.probes(run)["mine.put"]
     assert (mine["attempted"], mine["committed"], mine["filtered"], mine["errors"]) == (3, 1, 1, 1)
