@@ -128,6 +128,41 @@ said["raises"] = [raises(S.COPY, pool, [0, 1], [1], stream), raises(S.ALLOC, poo
     assert [e["slot"] for e in events if e["kind"] == "free"] == [2, 3] and len({e["stream"] for e in events}) == 1
 
 
+def test_slots_of_whatever_holds_them(lab):
+    """Ids on the host; sources at strides of their own; tensors of another stream, which the allocator hears of if they are its own; and tensors
+    that hold more slots than one, or more sources than slots."""
+    run, said = lab.record(POOL + """
+import types
+N, S = types.SimpleNamespace, slotprobe
+at = device.alloc(64)
+device.write(at, struct.pack("<8q", 0, 1, 2, 3, 2, 1, 0, 3))
+class Host(Torch):
+    def tolist(self):
+        return [2, 3]
+class Cuda(Torch):
+    is_cuda = True
+class Foreign(Torch):
+    def record_stream(self, stream):
+        raise RuntimeError("not allocated here")
+here, there = N(cuda_stream=stream), N(cuda_stream=device.stream())
+sys.modules["torch"] = N(cuda=N(is_initialized=lambda: True, current_stream=lambda device: here, current_device=lambda: 0))
+ids, srcs = Torch(at, (2,), "int64"), Torch(at + 8, (2,), "int64", strides=(2,))
+said["refused"] = [S.slots(S.FREE, pool, Host(4096, (2,), "int64", device="cpu")), S.slots(S.COPY, pool, ids, srcs, there),
+                   S.slot(S.FREE, pool, Foreign(at, (1,), "int64"), stream=there)]
+said["held"] = [one.recorded == [there] for one in (ids, srcs)]
+def raises(call, *args, **kwargs):
+    try:
+        call(*args, **kwargs)
+    except (TypeError, ValueError) as e:
+        return type(e).__name__
+said["raises"] = [raises(S.slots, S.COPY, pool, [0], [1, 2], stream), raises(S.donate, pool, Cuda(at, (2,), "int64"), 1, stream=stream)]
+""")
+    assert said["refused"] == [0] * 3 and said["held"] == [True] * 2 and said["raises"] == ["ValueError"] * 2
+    events = [(e["kind"], e["slot"]) for e in lab.exported(run, "event")]
+    assert events == [("free", 2), ("free", 3), ("copy", None), ("copy", None), ("free", None)]
+    assert [r["slot"] for r in lab.exported(run, "fingerprint") if r["role"] == "source"] == [1, 3]
+
+
 def test_wrong_arguments(lab):
     """TypeError and ValueError for the wrong kind; a negative errno, counted, for values that make no sense."""
     run, said = lab.record(POOL + """
