@@ -236,6 +236,8 @@ slotprobe.donate(pool, 1, 1)
 slotprobe.donate(pool, 1, 1, stream=N(cuda_stream=streams[0]))
 slotprobe.donate(pool, 1, 1, stream=N(ptr=streams[1]))
 slotprobe.donate(pool, 1, 1, stream=N(__cuda_stream__=lambda: (0, streams[2])))
+slotprobe.donate(pool, 1, 1, stream=N(__cuda_stream__=(0, streams[2])))
+slotprobe.donate(pool, 1, 1, stream=N(handle=types.SimpleNamespace(value=None)))  # a ctypes handle of the null stream
 class Cupy:
     class Device:
         id = 0
@@ -260,7 +262,7 @@ said["streams"] = streams
     assert said["failed"] == -22 and said["host"] > 0 and said["device"] == 0
     at = said["streams"]
     donated = [int(e["stream"], 16) for e in lab.exported(run, "event") if e["pool"] == 0]
-    assert donated == [0, at[0], at[1], at[2], at[3], at[3], at[4]]
+    assert donated == [0, at[0], at[1], at[2], at[2], 0, at[3], at[3], at[4]]
 
 
 def test_a_slot_id_of_another_stream_is_held(lab):

@@ -105,6 +105,14 @@ said["d"] = slotprobe.donate(p, 1, 5, stream=stream)
     assert sorted(by_plane.values()) == [0, 0, 0, 3]
 
 
+def test_as_many_runs_as_are_taken(lab):
+    """One more is refused: see WRONG."""
+    _, found, _ = planes(lab, """
+slotprobe.pool("pool", {"t": Torch(device.alloc(4096), (2, 3, 64), strides=(390, 130, 2))})
+""")
+    assert len(found) == 2 * 64
+
+
 def test_gaps_and_backward_axes(lab):
     """Planes begin at their lowest byte, and are named by the tensor's own indices."""
     _, found, said = planes(lab, """
@@ -155,6 +163,7 @@ WRONG = {
     "expanded inner": ("{'t': Torch(a, (2, 3, 4), strides=(12, 4, 0))}", "", ValueError, "one place"),
     "not dense": ("{'t': Torch(a, (2, 3, 65), strides=(390, 130, 2))}", "", ValueError, "65 runs of 4 bytes"),
     "long name": ("{'n' * 64: Torch(a, (2, 3, 4))}", "", ValueError, "63"),
+    "long name in bytes": ("{'\u00e4' * 32: Torch(a, (2, 3, 4))}", "", ValueError, "63"),
     "zero byte": ("{'t': Torch(a, (2, 3, 4))}", "name='a\\0b'", ValueError, "zero byte"),
     "name kind": ("{'t': Torch(a, (2, 3, 4))}", "name=5", TypeError, "name"),
     "first slot": ("{'t': Torch(a, (2, 3, 4))}", "first_slot=1.5", TypeError, "first_slot"),

@@ -534,6 +534,7 @@ static void memory_for_results_is_registered_once_for_each_context(void **state)
 {
 	const int pool = toy_add(0);
 	const unsigned each = fake_gpu.registers;
+	const unsigned char *results = probe_pools[pool].ring.map;
 
 	(void)state;
 	assert_true(each > 0);
@@ -543,10 +544,11 @@ static void memory_for_results_is_registered_once_for_each_context(void **state)
 	shim_observer.context_going(FAKE_CTX, -1); /* in use when its context goes */
 	const int second = toy_add(0);
 	assert_int_equal(fake_gpu.registers, 2 * each);
+	assert_ptr_equal(probe_pools[second].ring.map, results); /* the same memory again */
 	slotprobe_pool_remove(second);
 	toy_add(-1);
 	shim_observer.context_going(FAKE_CTX, -1); /* spare when its context goes */
-	toy_add(0);
+	assert_ptr_equal(probe_pools[toy_add(0)].ring.map, results);
 	assert_int_equal(fake_gpu.registers, 3 * each);
 	assert_int_equal(fake_gpu.unregisters, 0); /* that may wait for the device */
 }
