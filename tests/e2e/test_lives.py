@@ -150,6 +150,12 @@ def test_a_life_with_another_layout_pairs_with_none(tool):
     proven(said, "not_proven", 3, "rank_missing")
     assert said["alignment"].items() >= {"aligned": 25, "across_lives": 0}.items()
     assert "layouts are not the same" in next(r["text"] for r in said["reasons"] if r["code"] == "rank_missing")
+    # a first life that is another in the two runs has no next one
+    off = lives("graph-off", 25)
+    off.processes[0] = life("graph-off", range(25), 4194301, 1, planes=PLANES[:4])
+    said = tool.diff(on, off, "--align", "key")
+    proven(said, "not_proven", 3, "layout_mismatch")
+    assert said["alignment"]["across_lives"] == 0
 
 
 def test_what_a_killed_life_lost_is_not_proven(tool):

@@ -246,6 +246,17 @@ class Cupy:
         return N(ptr=streams[3])
 sys.modules["cupy"] = N(cuda=Cupy)
 slotprobe.donate(pool, 1, 1)
+class Other:
+    id = 1
+    def __init__(self, *device):
+        said.setdefault("entered", []).extend(device)
+    def __enter__(self):
+        return self
+    def __exit__(self, *_):
+        pass
+current, Cupy.Device = Cupy.Device, Other
+slotprobe.donate(pool, 1, 1)
+Cupy.Device = current
 cuda = N(is_initialized=lambda: False, current_stream=lambda device: said.setdefault("device", device) or N(cuda_stream=streams[4]))
 sys.modules["torch"] = N(cuda=cuda)
 slotprobe.donate(pool, 1, 1)  # CUDA is not initialised: torch is not asked
@@ -262,7 +273,7 @@ said["streams"] = streams
     assert said["failed"] == -22 and said["host"] > 0 and said["device"] == 0
     at = said["streams"]
     donated = [int(e["stream"], 16) for e in lab.exported(run, "event") if e["pool"] == 0]
-    assert donated == [0, at[0], at[1], at[2], at[2], 0, at[3], at[3], at[4]]
+    assert donated == [0, at[0], at[1], at[2], at[2], 0, at[3], at[3], at[3], at[4]] and said["entered"] == [0]
 
 
 def test_a_slot_id_of_another_stream_is_held(lab):
