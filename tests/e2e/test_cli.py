@@ -782,7 +782,8 @@ def test_record_says_which_directory_it_chose(slotprobe, tmp_path):
     never_loaded(slotprobe("record", "-o", "mine", "true"))  # and says nothing of one that it was given
 
 
-@pytest.mark.parametrize("arm, like", [("GRAPH_OFF", "graph-off"), ("graph on", "graph-on"), ("grahp-on", "graph-on"), ("off", "graph-off"), ("graph-off", None),
+@pytest.mark.parametrize("arm, like", [("GRAPH_OFF", "graph-off"), ("graph on", "graph-on"), ("grahp-on", "graph-on"), ("grahp-no", "graph-on"),
+                                       ("graph-onn", "graph-on"), ("off", "graph-off"), ("graph-off", None),
                                        ("graph-off-2", None), ("tuned", None)])
 def test_record_says_before_it_begins_that_an_arm_is_nearly_known(slotprobe, tmp_path, arm, like):
     done = slotprobe("record", "-o", tmp_path / "run", "--arm", arm, "true")

@@ -142,6 +142,14 @@ def test_lives_that_overlap_pair_by_key_alone(tool):
         assert (said["exit_status"], said["alignment"]["across_lives"]) == (status, 0 if status else 15), said["reasons"]
     proven(tool.diff(lives("graph-on"), handed_over(2_000_000), "--align", "order"), "equal", 0)
 
+    def later(begin):  # the second of three and the third
+        pid = 4194301
+        return Run("graph-off", life("graph-off", range(10), pid, 1), life("graph-off", range(10, 25), pid + 1, 2),
+                   life("graph-off", range(25, REQUESTS), pid + 2, 3, begin=begin))
+    said = tool.diff(lives("graph-on"), later(2_000_100), "--align", "order")
+    assert (said["exit_status"], said["alignment"]["across_lives"]) == (3, 0), said["reasons"]
+    proven(tool.diff(lives("graph-on"), later(3_000_000), "--align", "order"), "equal", 0)
+
 
 def test_a_life_with_another_layout_pairs_with_none(tool):
     on, off = lives("graph-on"), lives("graph-off", 25)
@@ -150,6 +158,10 @@ def test_a_life_with_another_layout_pairs_with_none(tool):
     proven(said, "not_proven", 3, "rank_missing")
     assert said["alignment"].items() >= {"aligned": 25, "across_lives": 0}.items()
     assert "layouts are not the same" in next(r["text"] for r in said["reasons"] if r["code"] == "rank_missing")
+    # nor one of the second run's, where both have it
+    said = tool.diff(lives("graph-on", 20), off, "--align", "key")
+    proven(said, "not_proven", 3, "layout_mismatch")
+    assert said["alignment"]["across_lives"] == 0
     # a first life that is another in the two runs has no next one
     off = lives("graph-off", 25)
     off.processes[0] = life("graph-off", range(25), 4194301, 1, planes=PLANES[:4])
