@@ -262,6 +262,11 @@ sys.modules["torch"] = N(cuda=cuda)
 slotprobe.donate(pool, 1, 1)  # CUDA is not initialised: torch is not asked
 cuda.is_initialized = lambda: True
 slotprobe.donate(pool, 1, 1)
+class Array(Interface):
+    pass
+Array.__module__ = "cupy.core"
+other = slotprobe.pool("other", {"t": Array(device.alloc(4096), (2, 4, 8))})
+slotprobe.donate(other, 1, 1)  # both are there: the tensors' own is asked
 def fails(device):
     raise RuntimeError("no")
 cuda.current_stream = fails
@@ -273,6 +278,7 @@ said["streams"] = streams
     assert said["failed"] == -22 and said["host"] > 0 and said["device"] == 0
     at = said["streams"]
     donated = [int(e["stream"], 16) for e in lab.exported(run, "event") if e["pool"] == 0]
+    assert [int(e["stream"], 16) for e in lab.exported(run, "event") if e["pool"] == 1] == [at[3]]
     assert donated == [0, at[0], at[1], at[2], at[2], 0, at[3], at[3], at[3], at[4]] and said["entered"] == [0]
 
 

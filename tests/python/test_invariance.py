@@ -25,6 +25,7 @@ def test_the_same_row(lab):
     assert [r[:2] for r in rows] == [[0, 1], [0, 7], [0, 288]] and len({r[2] for r in rows}) == 1
     logged = [p["rollup"] for p in lab.exported(run, "fingerprint")]
     assert [int(h, 16) for h in logged] == [r[2] for r in rows]  # what came back is what was measured
+    assert len(lab.exported(run, "pool_remove")) == 3, "an output is a pool for as long as it takes"
 
 
 def test_another_row(lab):
@@ -100,12 +101,13 @@ def test_outputs_that_cannot_be_compared(lab):
 def empty(n):
     return Torch(device.alloc(64), (n, 0), "float32")
 said["empty"] = plain(slotprobe.batch_invariance(empty))
+said["nothing"] = plain(slotprobe.batch_invariance(lambda n: {}))
 said["dtype"] = plain(slotprobe.batch_invariance(lambda n: batch(n, 2.5, "float32" if n == 1 else "int32")))
 said["one row"] = plain(slotprobe.batch_invariance(lambda n: batch(1, 2.5)))
 said["wide"] = plain(slotprobe.batch_invariance(lambda n: batch(n, 2.5, width=8 if n == 1 else 16)))
 said["names"] = plain(slotprobe.batch_invariance(lambda n: {f"out{n}": batch(n, 2.5)}))
 said["alike"] = plain(slotprobe.batch_invariance(lambda n: {"out": batch(n, 2.5)}))
 """)
-    for name in ("empty", "dtype", "one row", "wide", "names"):
+    for name in ("empty", "nothing", "dtype", "one row", "wide", "names"):
         assert said[name][0] is None and said[name][2:] == [-22, False], (name, said[name])
     assert said["alike"][0] is True

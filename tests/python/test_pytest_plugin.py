@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A user's test suite with the plugin: what passes, what fails, and what the failure says."""
+import pathlib
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -101,3 +103,28 @@ def test_other_outcomes_stay(suite):
     assert status == 1 and "1 failed" in text and "error" not in text.splitlines()[-1], text
     status, text = suite("    pytest.skip('no reason')")
     assert status == 0 and "1 skipped" in text, text
+
+
+DEAF = """
+import os, pathlib, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+pathlib.Path("pid").write_text(str(os.getpid()))
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_server_that_does_not_end(suite, tmp_path):
+    """It is killed, not only what records it, and the test fails."""
+    (tmp_path / "deaf.py").write_text(DEAF)
+    status, text = suite("""
+    import subprocess
+    with slotprobe_run.serve([sys.executable, "deaf.py"], timeout=1, stdout=subprocess.PIPE) as server:
+        assert server.stdout.readline()
+""")
+    assert status == 1 and "did not end within 1 s of SIGTERM" in text, text
+    server = pathlib.Path("/proc", (tmp_path / "pid").read_text(), "stat")
+    until = time.monotonic() + 10
+    while server.exists() and server.read_text().rsplit(")", 1)[1].split()[0] != "Z":
+        assert time.monotonic() < until, "the server goes on"
+        time.sleep(0.05)
