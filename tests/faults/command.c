@@ -26,6 +26,7 @@
 /* name, what it returns when it fails, how the error is told, which one */
 #define LIBC_CALLS(X)                                                                                                  \
 	X(access, FAILS, ERRNO, EACCES)                                                                                \
+	X(aligned_alloc, 0, ERRNO, ENOMEM)                                                                             \
 	X(close, FAILS, DONE_TOO, EIO)                                                                                 \
 	X(closedir, FAILS, DONE_TOO, EIO)                                                                              \
 	X(dlopen, 0, ERRNO, ENOMEM)                                                                                    \
