@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every test folder shares: the repository's root, the build folder, a make that builds once, scripts as modules."""
+"""What every test folder shares: the repository's root, the build folder, a make that builds once, scripts as modules, a server that answers."""
+import http.server
 import importlib.util
+import json
 import os
 import pathlib
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -65,3 +68,29 @@ def script():
         return made[path]
     made = {}
     return load
+
+
+@pytest.fixture()
+def serve():
+    """Starts HTTP servers on the loopback: answers by path, bytes or an object; others are 404. Returns the URL."""
+    servers = []
+
+    def start(answers):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                answer = answers.get(self.path)
+                body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+                self.send_response(404 if answer is None else 200)
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_args):
+                pass
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        servers.append(server)
+        return f"http://127.0.0.1:{server.server_port}"
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """slotprobe doctor --url, against a loopback server that answers as SGLang does."""
-import http.server
 import json
 import os
 import pathlib
 import subprocess
 import sys
-import threading
 
 import jsonschema
 import pytest
@@ -15,32 +13,6 @@ GOOD = {"version": "0.5.23", "model_path": "m", "disable_radix_cache": False, "m
         "disable_overlap_schedule": False, "mamba_track_interval": 256, "cuda_graph_bs_decode": [1, 2, 4, 8],
         "internal_states": [{"decode_cuda_graph_bs": [1, 2, 4, 8, 16]}]}
 PLAN = ("--tokens", "300", "--concurrency", "4")
-
-
-@pytest.fixture()
-def serve():
-    """Starts servers: answers by path, bytes or an object; others are 404."""
-    servers = []
-
-    def start(answers):
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self):
-                answer = answers.get(self.path)
-                body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-                self.send_response(404 if answer is None else 200)
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_args):
-                pass
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        servers.append(server)
-        return f"http://127.0.0.1:{server.server_port}"
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
 
 
 def doctor(build, *args):

@@ -146,6 +146,14 @@ def holding_decoded(donated: list, asked: list) -> int:
     return sum(any(a["from"] <= e["t_ns"] <= a["to"] and a["prompt"] < e["claimed_len"] <= a["prompt"] + a["new"] for a in asked) for e in donated)
 
 
+def donated_slots(records: list) -> collections.Counter:
+    """How often each slot was donated and measured, by a run's events and fingerprints. The fingerprint names the slot; the event does not where
+    the id is on the device."""
+    named = {(r["process"], r["event"]): r["slot"] for r in records if r["type"] == "fingerprint" and r["role"] == "subject"}
+    donated = [(r["process"], r["id"]) for r in records if r["type"] == "event" and r["kind"] == "donate"]
+    return collections.Counter(named[d] for d in donated if d in named)
+
+
 def as_told(recording: bool, before: dict, after: dict) -> bool:
     """Whether the counters of a server moved in between as they must: donations and graph launches are recorded while it is to record, and none
     is but what was in flight, though there are some, while it is not."""
@@ -203,17 +211,11 @@ class Lab:
         return subprocess.run([str(self.slotprobe), verb, *map(str, args), "--color", "never"], capture_output=True, text=True,
                               timeout=ASK_SECONDS, check=False).stdout
 
-    def exported(self, run, kind) -> list:
-        """The log's records of a type."""
+    def exported(self, run, *kinds) -> list:
+        """The log's records of these types."""
         done = subprocess.run([str(self.slotprobe), "export", str(run), "--format", "jsonl"], capture_output=True, text=True,
                               timeout=ASK_SECONDS, check=True)
-        return [r for r in map(json.loads, done.stdout.splitlines()) if r["type"] == kind]
-
-    def donated_slots(self, run) -> collections.Counter:
-        """How often each slot was donated and measured. Its fingerprint names the slot; the event does not where the id is on the device."""
-        named = {(f["process"], f["event"]): f["slot"] for f in self.exported(run, "fingerprint") if f["role"] == "subject"}
-        donated = [(e["process"], e["id"]) for e in self.exported(run, "event") if e["kind"] == "donate"]
-        return collections.Counter(named[d] for d in donated if d in named)
+        return [r for r in map(json.loads, done.stdout.splitlines()) if r["type"] in kinds]
 
     def probes(self, run) -> dict:
         """Counters of the scheduler, the one process of a run that has a pool."""

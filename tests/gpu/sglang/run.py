@@ -27,7 +27,7 @@ import urllib.error
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import load  # noqa: E402
-from lab import INTERVAL, LARGE, LARGEST, Lab, as_told, holding_decoded  # noqa: E402
+from lab import INTERVAL, LARGE, LARGEST, Lab, as_told, donated_slots, holding_decoded  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent.parent
 LEAST = 20  # donations that a run must have
@@ -93,10 +93,11 @@ class Checks:
         """What a recorded run must show."""
         server, said = self.live[name], self.drive(name)
         probes = self.lab.probes(server.run)
-        events = self.lab.exported(server.run, "event")
+        records = self.lab.exported(server.run, "event", "fingerprint")
+        events = [r for r in records if r["type"] == "event"]
         donated = [e for e in events if e["kind"] == "donate"]
         launches = probes["core.graph_launch"]["attempted"]
-        per_slot = self.lab.donated_slots(server.run)
+        per_slot = donated_slots(records)
         result = {"start_s": server.seconds, "requests": said["requests"], "cached_tokens": said["cached_tokens"], "graph_launches": launches,
                   "doctor": said["doctor"],
                   "donations": len(donated), "restores": sum(e["kind"] == "restore" for e in events), "slots": len(per_slot),

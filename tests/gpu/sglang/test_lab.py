@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the script for a live SGLang server reads out of a run, held against what another server, which runs here, wrote down itself."""
 import collections
-import http.server
 import json
 import os
 import pathlib
@@ -10,12 +9,13 @@ import sys
 import threading
 import time
 import types
+import urllib.parse
 
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import load  # noqa: E402
-from lab import Lab, as_told, holding_decoded  # noqa: E402
+from lab import Lab, as_told, donated_slots, holding_decoded  # noqa: E402
 
 
 @pytest.mark.parametrize("ids", ["host", "device"])
@@ -28,7 +28,7 @@ def test_donated_slots(build, tmp_path, ids):
     said = [json.loads(line) for line in journal.read_text().splitlines()]
     slots = collections.Counter(s["slot"] for s in said if s.get("event") == "donate")
     assert max(slots.values()) > 1 and len(slots) > 1
-    assert Lab(build, tmp_path).donated_slots(run) == slots
+    assert donated_slots(Lab(build, tmp_path).exported(run, "event", "fingerprint")) == slots
 
 
 def counters(donated=0, filtered=0, in_flight=0, launched=0):
@@ -177,27 +177,16 @@ def test_a_log_has_the_clock_of_the_requests(build, tmp_path, drive, requests):
     assert len(said["asked"]) == said["requests"] == requests <= len(donated) == holding_decoded(donated, said["asked"]) + (drive is load.at_once)
 
 
-def test_doctor_is_asked_of_the_run_too(build, tmp_path):
+def test_doctor_is_asked_of_the_run_too(build, serve, tmp_path):
     """Of a server that answers as SGLang does, and of a run that no adapter was in."""
     settings = {"version": "0", "model_path": "m", "disable_radix_cache": False, "mamba_radix_cache_strategy": "extra_buffer", "disable_overlap_schedule": False,
                 "mamba_track_interval": 64, "disable_decode_cuda_graph": True}
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(json.dumps(settings).encode())
-
-        def log_message(self, *_args):
-            pass
-
     run = tmp_path / "run"
     subprocess.run([build / "slotprobe", "record", "-o", run, "--", build / "toyserver/toyserver", "--arm", "graph-off", "--requests", "2"], check=True,
                    env=os.environ | {"LD_LIBRARY_PATH": str(build / "cpudriver")}, stdout=subprocess.DEVNULL, timeout=60)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        found = Lab(build, tmp_path).doctor(types.SimpleNamespace(port=server.server_port, run=run), 7)
-        server.shutdown()
+    port = urllib.parse.urlsplit(serve({"/server_info": settings})).port
+    found = Lab(build, tmp_path).doctor(types.SimpleNamespace(port=port, run=run), 7)
     states = {name: c["state"] for name, c in found.items()}
     assert states.pop("plugin") == "problem"
     assert states == dict.fromkeys(["server", "radix-cache", "extra-buffer", "overlap", "interval", "batch", "graphs"], "ok"), found
