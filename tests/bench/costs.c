@@ -39,8 +39,9 @@ static const char image[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
 typedef int (*launch_entry)(toy_exec exec, toy_stream stream);
 
 struct bench {
-	const char *mode, *library;
-	launch_entry past; /* the driver's own, which the preload does not see */
+	const char *library;
+	void (*round)(const char *line); /* what the mode is, once for each line */
+	launch_entry past;               /* the driver's own, which the preload does not see */
 	long threads, calls, rate, seconds, cpu;
 	toy_context context;
 	toy_ptr pool;
@@ -121,8 +122,9 @@ static uint64_t launch_batch(launch_entry entry, long nodes)
 	return spent;
 }
 
-static void launch_round(long nodes)
+static void launch_round(const char *line)
 {
+	const long nodes = strtol(line, NULL, 10);
 	uint64_t spent = 0;
 	long n = 0;
 
@@ -147,9 +149,10 @@ static void find_past(void)
 		toy_die("no way past the preload");
 }
 
-static void past_round(long nodes, bool both)
+static void past_round(const char *line)
 {
-	launch_entry entry[2] = { both ? b.past : cu.graph_launch, b.past };
+	const long nodes = strtol(line, NULL, 10);
+	launch_entry entry[2] = { strstr(line, "past") ? b.past : cu.graph_launch, b.past };
 	uint64_t spent[2] = { 0, 0 };
 	long n = 0;
 
@@ -198,8 +201,9 @@ static void print_quantiles(uint32_t *ns, size_t n)
 	printf("%u %u ", ns[n / 2], ns[n - 1 - n / 100]);
 }
 
-static void donate_round(void)
+static void donate_round(const char *line)
 {
+	(void)line;
 	static struct share share[THREADS_MAX];
 	const long each = b.calls / b.threads < CALLS_MAX ? b.calls / b.threads : CALLS_MAX;
 	const size_t n = (size_t)each * (size_t)b.threads;
@@ -242,8 +246,9 @@ static void *flood_share(void *arg)
 	return NULL;
 }
 
-static void flood_round(void)
+static void flood_round(const char *line)
 {
+	(void)line;
 	static struct share share[THREADS_MAX];
 	const long each = b.rate * b.seconds / b.threads;
 	const uint64_t begun = now_ns();
@@ -316,6 +321,13 @@ static void stay(void)
 		toy_die("no CPU %ld", b.cpu);
 }
 
+static const struct {
+	const char *name;
+	void (*round)(const char *line);
+} modes[] = {
+	{ "launch", launch_round }, { "past", past_round }, { "donate", donate_round }, { "flood", flood_round }
+};
+
 static void parse(int argc, char **argv)
 {
 	const struct {
@@ -327,9 +339,11 @@ static void parse(int argc, char **argv)
 		       { "--seconds", &b.seconds },
 		       { "--cpu", &b.cpu } };
 
-	if (argc < 2)
+	for (size_t i = 0; argc > 1 && i < sizeof modes / sizeof modes[0]; i++)
+		if (!strcmp(modes[i].name, argv[1]))
+			b.round = modes[i].round;
+	if (!b.round)
 		toy_die("launch, past, donate or flood?");
-	b.mode = argv[1];
 	for (int i = 2; i + 1 < argc; i += 2) {
 		size_t k = 0;
 		if (!strcmp(argv[i], "--driver-lib")) {
@@ -352,20 +366,11 @@ int main(int argc, char **argv)
 
 	parse(argc, argv);
 	start();
-	if (!strcmp(b.mode, "past"))
+	if (b.round == past_round)
 		find_past();
 	stay();
 	while (fgets(line, sizeof line, stdin)) {
-		if (!strcmp(b.mode, "launch"))
-			launch_round(strtol(line, NULL, 10));
-		else if (!strcmp(b.mode, "past"))
-			past_round(strtol(line, NULL, 10), strstr(line, "past"));
-		else if (!strcmp(b.mode, "donate"))
-			donate_round();
-		else if (!strcmp(b.mode, "flood"))
-			flood_round();
-		else
-			toy_die("launch, past, donate or flood?");
+		b.round(line);
 		fflush(stdout);
 	}
 	return 0;
