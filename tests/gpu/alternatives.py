@@ -19,8 +19,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 MIB = 1 << 20
 BUSY_S = 0.006  # what the device is kept busy with, where the host's wait is looked for
 
-# name: layers, [heads, head size, state size] in fp32 or None, [channels, width] of the bf16 window
+# name: layers, [heads, head size, state size] in fp32 or None, [channels, width] of the bf16 window or None
 MODELS = {
+    "72 MiB of 96 layers": (96, (12, 128, 128), None),  # no model: what the bars were set at
     "Qwen3-Next-80B": (36, (32, 128, 128), (8192, 3)),
     "Nemotron-H-8B": (24, (128, 64, 128), (10240, 3)),
     "Nemotron-Nano-9B-v2": (27, (128, 80, 128), (12288, 3)),
@@ -28,7 +29,8 @@ MODELS = {
     "Granite-4-H-small": (36, (128, 64, 128), (8448, 3)),
     "LFM2-1.2B": (10, None, (2048, 2)),
 }
-SMALL = {"small": (3, (2, 8, 8), (32, 3)), "small, no temporal": (2, None, (32, 2))}  # where only the parts are tried
+# where only the parts are tried
+SMALL = {"small": (3, (2, 8, 8), (32, 3)), "small, no temporal": (2, None, (32, 2)), "small, no conv": (2, (2, 8, 8), None)}
 
 
 class OnGpu:
@@ -145,9 +147,9 @@ class Pool:
     def __init__(self, device, name, shape, rotate):
         import slotprobe
         torch, (layers, temporal, conv) = device.torch, shape
-        per_slot = layers * ((math.prod(temporal) * 4 if temporal else 0) + math.prod(conv) * 2)
+        per_slot = layers * ((math.prod(temporal) * 4 if temporal else 0) + (math.prod(conv) * 2 if conv else 0))
         self.name, self.slot_bytes, self.n = name, per_slot, max(-(-rotate // per_slot), 4)
-        self.tensors = {"conv": device.make((layers, self.n, *conv), torch.bfloat16)}
+        self.tensors = {"conv": device.make((layers, self.n, *conv), torch.bfloat16)} if conv else {}
         if temporal:
             self.tensors["temporal"] = device.make((layers, self.n, *temporal), torch.float32)
         self.device, self.layers = device, layers

@@ -4,10 +4,10 @@
 
     tests/gpu/compare_alternatives.py [--build FOLDER] [--driver cuda|cpu] [--turns N] [--json FILE]
 
-Pools have the shapes of real models (0.08 to 147 MiB a slot), random data, slots rotated over 2 GiB and more. Of each way: time on the device
-(between events, behind other work), time of the host, whether the host waits for the device, what of planted faults it tells, and what
-becomes of a graph capture with it inside. The ways take turns; printed are medians and the 10th and 90th percentiles, and ratios of
-what a way takes (the longer of both times) to what slotprobe does, called from C.
+Pools have the shapes of real models (0.08 to 147 MiB a slot) and the one that the bars were set at, random data, slots rotated over
+2 GiB and more. Of each way: time on the device (between events, behind other work), time of the host, whether the host waits for the
+device, what of planted faults it tells, and what becomes of a graph capture with it inside. The ways take turns; printed are medians and
+the 10th and 90th percentiles, and ratios of what a way takes (the longer of both times) to what slotprobe does, called from C.
 
 Exit status 1 where a bar of docs/performance.md is missed, a donation was not recorded, slotprobe waited or missed a planted fault. On
 the CPU driver the parts are tried, and no time means anything.
@@ -27,8 +27,8 @@ sys.path[:0] = [str(ROOT / "tests" / "bench")]
 
 import runs  # noqa: E402
 
-BARS = {"absmax_item": 5, "layers_item": 150}  # times slotprobe's, of the pool named here
-JUDGED = "Qwen3-Next-80B"
+BARS = {"absmax_item": 5, "layers_item": 150}  # times slotprobe's, of the pool named here, from which they were taken
+JUDGED = "72 MiB of 96 layers"
 BASE = "slotprobe_from_c"
 OURS = "slotprobe_"
 WAITS = "absmax_item"  # that a wait is seen

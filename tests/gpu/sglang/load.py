@@ -2,6 +2,7 @@
 """The requests that the test of SGLang sends. Each returns the tokens that were answered, which are a function of the requests alone."""
 import concurrent.futures
 import random
+import threading
 import time
 
 from lab import INTERVAL, LARGEST, VOCABULARY
@@ -40,15 +41,24 @@ def one_at_a_time(server, rounds=ROUNDS) -> dict:
 
 def at_once(server, rounds=3, clients=LARGEST - 1) -> dict:
     """As many clients as leave the largest captured batch padded, each with a conversation of its own from a common prefix. Prompts end
-    where a chunk does: what a prefill computes of a request then does not hang on who shares its batch."""
+    where a chunk does: what a prefill computes of a request then does not hang on who shares its batch. Turns begin together: SGLang drops
+    a state where a prefill comes in at the very step at which it is kept, and the next turn then goes on from an earlier one."""
     server.post("/flush_cache")
-    common, asked = prompt("common", 2 * INTERVAL), []
+    common, asked, together = prompt("common", 2 * INTERVAL), [], threading.Barrier(clients)
     server.generate(common, 1)
+
+    def answered(said, n):
+        try:
+            return ask(server, said, n, asked)
+        except BaseException:
+            together.abort()  # nobody waits for one that will not come
+            raise
 
     def client(c):
         said, answers, cached = common + prompt(f"client {c}", INTERVAL), [], 0
         for turn in range(rounds):
-            answer, found = ask(server, said, INTERVAL + 10 + 7 * c, asked)
+            together.wait()
+            answer, found = answered(said, INTERVAL + 10 + 7 * c)
             answers.append(answer)
             cached += found
             said = said + answer

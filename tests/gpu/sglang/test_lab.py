@@ -33,8 +33,8 @@ def test_donated_slots(build, tmp_path, ids):
 
 def counters(donated=0, filtered=0, in_flight=0, launched=0):
     """Of a scheduler."""
-    return {"core.donate": {"committed": donated, "filtered": filtered, "in_flight": in_flight},
-            "core.graph_launch": {"committed": launched, "filtered": 0}}
+    return {"core.donate": {"committed": donated, "filtered": filtered, "in_flight": in_flight, "attempted": donated + filtered + in_flight},
+            "core.graph_launch": {"committed": launched, "filtered": 0, "attempted": launched}}
 
 
 def test_a_turn_goes_as_told():
@@ -90,10 +90,14 @@ def test_same_tokens(script, tmp_path, on, off, holds):
             checks.same_tokens()
 
 
-@pytest.mark.parametrize("deaf, holds", [(False, True), (True, False)])
-def test_throughput_is_that_of_a_server_that_records(script, tmp_path, monkeypatch, deaf, holds):
+@pytest.mark.parametrize("rates, deaf, why", [
+    ({}, False, None), ({"bare": 1021.0}, False, None), ({}, True, "recorded: it did otherwise"),
+    ({"bare": 980.0, "bare-too": 980.0, "recorded": 990.0}, False, "too large a loss"), ({"bare": 1021.0, "bare-too": 1015.0}, False, "slower than both"),
+    ({"dearest": 1e-3}, False, "too large a loss")], ids=["alike", "two bare servers apart", "deaf", "dear", "attached", "dear calls"])
+def test_throughput_is_that_of_a_server_that_records(script, tmp_path, monkeypatch, rates, deaf, why):
     """Rates of servers that are played. One that does not start again after it was stopped is the quickest."""
     run = script("gpu/sglang/run.py")
+    monkeypatch.setattr(run, "CALL_S", rates.get("dearest", run.CALL_S))
 
     class Played:
         def __init__(self, name):
@@ -119,22 +123,39 @@ def test_throughput_is_that_of_a_server_that_records(script, tmp_path, monkeypat
             self.recording = what == "start" and not deaf
 
         def probes(self, _run):
-            return self.server.now | {"sglang.donate": {"committed": 9}}
+            return self.server.now | {"sglang.donate": {"committed": 9, "attempted": 9}}
     lab = PlayedLab()
 
     def rate(server, n, _seed):
         if server.run:
             done = server.now["core.donate"]["committed"], server.now["core.donate"]["filtered"], server.now["core.graph_launch"]["committed"]
             server.now = counters(done[0] + 16 * lab.recording, done[1] + 16 * (not lab.recording), 0, done[2] + n * lab.recording)
-        return 1000.0
+            return rates.get("recorded", 1000.0) if lab.recording else 1000.0
+        return rates.get(server.name, 1000.0)
     monkeypatch.setattr(run.load, "rate", rate)
     checks = run.Checks(lab, 10, run.NEEDS["throughput"])
     lab.server = checks.live["recorded"]
-    if holds:
-        assert checks.throughput()["recorded_against_bare"]["upper_95"] == 0
+    checks.live = {name: Played(name) if name != "recorded" else lab.server for name in checks.live}
+    if not why:
+        found = checks.throughput()
+        assert found["recorded_against_stopped"]["upper_95"] == found["recorded_against_slower_bare"]["upper_95"] == 0 < found["stopped_at_most"]
     else:
-        with pytest.raises(AssertionError, match="recorded: it did otherwise"):
+        with pytest.raises(AssertionError, match=why):
             checks.throughput()
+
+
+def test_clients_of_one_that_failed_do_not_wait(script):
+    """For the next turn."""
+    class Played:
+        def post(self, _path):
+            pass
+
+        def generate(self, tokens, n):
+            if n == 64 + 10 + 7 and len(tokens) > 200:
+                raise OSError("it is gone")
+            return [7] * n, 0
+    with pytest.raises((OSError, threading.BrokenBarrierError)):
+        load.at_once(Played())
 
 
 def test_donations_that_hold_what_decode_wrote():
