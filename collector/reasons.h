@@ -22,7 +22,8 @@ enum reason_class { REASON_INVALID, REASON_BROKEN, REASON_UNPROVEN };
 	X(same_process, INVALID, "a process is in both runs: one is a copy of the other",                              \
 	  "record the workload twice, and give diff the two recordings")                                               \
 	X(workload_mismatch, INVALID, "the two runs served different workloads",                                       \
-	  "record both with the same requests and the same seed")                                                      \
+	  "record both with the same requests and the same seed, and with fixed prompts where later ones hold "        \
+	  "answers: a fault that changes one changes what follows it")                                                 \
 	X(layout_mismatch, INVALID, "a pool has another layout in the other run",                                      \
 	  "record both with the same model, dtype and parallelism")                                                    \
 	X(no_common_slots, INVALID, "no slot was donated in both runs", "record both with the same workload")          \
