@@ -24,7 +24,7 @@
 #define PROBE_POOLS        256u /* live at once */
 #define PROBE_PLANES       1024u
 #define PROBE_SHOTS        512u
-#define PROBE_CHUNKS       (1u << 17) /* of a slot: 21 GiB. Each is a record in every result */
+#define PROBE_SLOT_BYTES   (20ull << 30) /* each of its chunks is a record in every result */
 #define PROBE_SET_WORDS    (PROBE_POOLS / 64)
 #define PROBE_ARENA_UNIT   4096u
 #define PROBE_ARENA_UNITS  2048u /* 8 MiB */
@@ -217,7 +217,7 @@ struct probe_plane {
 	uint64_t base;
 	int64_t stride;
 	uint64_t elems, bytes;
-	uint32_t n_chunks;
+	uint32_t n_chunks, chunk_bytes;
 	uint64_t low, high;  /* of its slots */
 	uint64_t reach_low;  /* from slot 0: a kernel binds the tensor, reserved slots included */
 	uint64_t allocation; /* base of the allocation it lies in; 0: unknown */
@@ -231,7 +231,7 @@ struct probe_pool {
 	int32_t device;
 	bool floating; /* host memory at the claim's state; the planes' bases are offsets */
 	int64_t first_slot, n_slots;
-	uint32_t n_planes, n_chunks, chunk_bytes;
+	uint32_t n_planes, n_chunks;
 	uint64_t slot_bytes;
 	uint64_t low, high, reach_low; /* over all planes */
 	uint64_t launches;             /* of graphs that touch it */

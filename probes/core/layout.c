@@ -73,7 +73,7 @@ static bool plane_sound(const struct slotprobe_plane *s, int64_t n_slots, bool f
 int probe_layout_check(const struct slotprobe_pool *said)
 {
 	const uint32_t least = offsetof(struct slotprobe_pool, n_planes) + sizeof said->n_planes;
-	uint64_t total = 0, chunks = 0, bytes;
+	uint64_t total = 0, bytes;
 	int64_t end;
 
 	if (!said || said->size < least || !said->name || !*said->name || !said->planes || said->device < -1)
@@ -89,9 +89,8 @@ int probe_layout_check(const struct slotprobe_pool *said)
 		plane_bytes(&said->planes[i], &bytes);
 		if (__builtin_add_overflow(total, bytes, &total))
 			return -EINVAL;
-		chunks += bytes / ((uint64_t)FP_CHUNK_UNIT * FP_CHUNK_MOST) + 1; /* in a large slot, where it matters */
 	}
-	return chunks > PROBE_CHUNKS ? -ENOSPC : 0;
+	return total > PROBE_SLOT_BYTES ? -ENOSPC : 0;
 }
 
 /* ---- the copy ---- */
@@ -148,12 +147,15 @@ static void copy_plane(struct probe_pool *p, struct probe_plane *to, const struc
 	p->reach_low = to->reach_low < p->reach_low ? to->reach_low : p->reach_low;
 }
 
-static void count_chunks(struct probe_pool *p)
+static void cut_planes(struct probe_pool *p)
 {
-	p->chunk_bytes = fp_chunk_bytes(p->slot_bytes);
+	const uint32_t most = fp_chunk_most(&p->plane[0].bytes, sizeof p->plane[0], p->n_planes);
+
 	for (uint32_t i = 0; i < p->n_planes; i++) {
-		p->plane[i].n_chunks = fp_plane_chunks(p->plane[i].bytes, p->chunk_bytes);
-		p->n_chunks += p->plane[i].n_chunks;
+		struct probe_plane *s = &p->plane[i];
+		s->chunk_bytes = fp_plane_cut(s->bytes, most);
+		s->n_chunks = (uint32_t)fp_plane_chunks(s->bytes, s->chunk_bytes);
+		p->n_chunks += s->n_chunks;
 	}
 }
 
@@ -196,7 +198,7 @@ int probe_layout_copy(struct probe_pool *p, const struct slotprobe_pool *said)
 		return rc;
 	for (uint32_t i = 0; i < p->n_planes; i++)
 		copy_plane(p, &p->plane[i], &said->planes[i]);
-	count_chunks(p);
+	cut_planes(p);
 	return sort_planes(p);
 }
 

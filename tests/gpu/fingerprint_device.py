@@ -63,13 +63,13 @@ def constant(name: str) -> int:
     raise ValueError(f"fingerprint.h has no {name}")
 
 
-UNIT = constant("FP_CHUNK_UNIT")
+ROW = constant("FP_CHUNK_ROW")
 
 
-def chunk_bytes(slot_bytes: int, most: int = 0, wanted: int = 0) -> int:
-    """fp_chunk_bytes, with other constants if they are given."""
-    units = -(-slot_bytes // (UNIT * (wanted or constant("FP_CHUNKS_WANTED"))))
-    return min(max(units, 1), most or constant("FP_CHUNK_MOST")) * UNIT
+def cut(plane_bytes: int, most: int) -> int:
+    """fp_plane_cut."""
+    chunks = max(-(-plane_bytes // most), 1)
+    return max(-(-plane_bytes // (chunks * ROW)), 1) * ROW
 
 
 def host_twin() -> c.CDLL:
@@ -77,13 +77,15 @@ def host_twin() -> c.CDLL:
     folder = tempfile.mkdtemp(prefix="fingerprint")
     library = f"{folder}/host.so"
     subprocess.run(["gcc", "-std=gnu11", "-O2", "-shared", "-fPIC", f"-I{ROOT}", "-o", library, KERNEL / "fingerprint_host.c",
-                    KERNEL / "fingerprint_read.c"], check=True)
+                    KERNEL / "fingerprint_read.c", KERNEL / "fingerprint_chunks.c"], check=True)
     twin = c.CDLL(library)
     twin.fp_host_plane_of.argtypes = [c.c_void_p, c.c_uint64, c.c_uint64, c.c_uint32, c.c_uint32, c.c_void_p]
     twin.fp_records_in.argtypes = [c.c_void_p, c.c_uint32, c.c_uint32, c.c_uint32]
     twin.fp_regions_in.argtypes = [c.c_void_p, c.c_uint32, c.c_void_p, c.c_uint32]
     twin.fp_read_status.argtypes = [c.c_void_p, c.c_uint32, c.c_void_p]
     twin.fp_read_plane.argtypes = [c.c_void_p, c.c_uint32, c.c_uint32, c.c_uint64, c.c_void_p]
+    twin.fp_chunk_most.argtypes = [c.POINTER(c.c_uint64), c.c_size_t, c.c_uint32]
+    twin.fp_chunk_most.restype = c.c_uint32
     twin.fp_host_plane_of.restype = twin.fp_read_plane.restype = None
     return twin
 
@@ -194,17 +196,18 @@ class Slots:
     """Planes of a pool on the device, with everything that a launch needs."""
 
     def __init__(self, device: Device, twin: c.CDLL, planes: list[Plane], first_slot: int, n_slots: int, regions: list[Region] = (),
-                 chunk: int = 0):
+                 most: int = 0):
         self.device, self.twin, self.planes = device, twin, planes
-        self.chunk = chunk or chunk_bytes(sum(plane.bytes for plane in planes))
+        self.most = most or twin.fp_chunk_most((c.c_uint64 * len(planes))(*(plane.bytes for plane in planes)), 8, len(planes))
         chunks, self.first, self.n_records = [], [], 0
         for plane in planes:
-            n = max(-(-plane.bytes // self.chunk), 1)
+            size = cut(plane.bytes, self.most)
+            n = max(-(-plane.bytes // size), 1)
             self.first.append((self.n_records, n))
             for k in range(n):
-                start = k * self.chunk
+                start = k * size
                 chunks.append(Chunk(address=plane.base + start, stride=plane.stride, start=start, elems=plane.elems,
-                                    bytes=min(plane.bytes - start, self.chunk), dtype=plane.dtype, record=self.n_records + 1 + k))
+                                    bytes=min(plane.bytes - start, size), dtype=plane.dtype, record=self.n_records + 1 + k))
             self.n_records += 1 + n
         self.entry_bytes = c.sizeof(Entry) + self.n_records * c.sizeof(Record)
         self.here, there = device.mapped(self.entry_bytes)

@@ -8,14 +8,14 @@ $(BUILD)/tests/random/%.o: tests/random/%.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -fPIC -c $< -o $@
 
-$(BUILD)/tests/random/fingerprint_host.o: probes/core/kernel/fingerprint_host.c
+$(BUILD)/tests/random/fingerprint_%.o: probes/core/kernel/fingerprint_%.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -fPIC -c $< -o $@
 
-$(RANDOM_LIB): $(BUILD)/tests/random/prints.o $(BUILD)/tests/random/fingerprint_host.o
+$(RANDOM_LIB): $(addprefix $(BUILD)/tests/random/,prints.o fingerprint_host.o fingerprint_chunks.o)
 	$(CC) $(OPT) -shared -o $@ $^ -lm
 
--include $(BUILD)/tests/random/prints.d $(BUILD)/tests/random/fingerprint_host.d
+-include $(wildcard $(BUILD)/tests/random/*.d)
 
 .PHONY: random
 random: tests-programs

@@ -12,12 +12,11 @@
 #include "probes/core/kernel/fingerprint_ops.h"
 
 #ifndef FP_AHEAD
-#define FP_AHEAD 6 // vectors that a lane has in flight: those of one FP_CHUNK_UNIT
+#define FP_AHEAD 6 // vectors that a lane has in flight: those of FP_CHUNK_LEAST
 #endif
 #ifndef FP_BLOCKS
-#define FP_BLOCKS 4 // blocks on a multiprocessor that the registers must allow
+#define FP_BLOCKS 3 // blocks on a multiprocessor that the registers must allow: FP_CHUNKS_AT_ONCE
 #endif
-
 #define WARPS (FP_LANES / 32)
 
 typedef unsigned long long u64;
@@ -48,6 +47,7 @@ struct totals {
 struct block_shared {
 	double sum[FP_LANES];
 	u64 hash[FP_LANES], max[FP_LANES], special;
+	int64_t slot;
 };
 
 static __device__ __forceinline__ struct fp_entry *entry_of(const struct fp_launch &a)
@@ -149,8 +149,37 @@ static __device__ __forceinline__ void values_of(uint32_t dtype, struct fp_lane 
 	}
 }
 
-// The n full vectors of this lane; the first FP_AHEAD of them are in v already. A vector's place is loaded anew as soon as it is
-// hashed, so that few of the loads wait for arithmetic.
+// A round of vectors all of which are there, and at `at` the next, of which n are. A vector's place is loaded anew when it is
+// hashed. Without branches between them, so that several are in work at once.
+static __device__ __forceinline__ void hash_even(struct fp_lane *lane, uint4 v[FP_AHEAD], uint64_t at, uint32_t n,
+						 uint64_t key)
+{
+#pragma unroll
+	for (uint32_t i = 0; i < FP_AHEAD; i++) {
+		const uint32_t w[4] = { v[i].x, v[i].y, v[i].z, v[i].w };
+		fp_lane_hash(lane, w, key + i * (FP_STEP * (2 * FP_LANES)), 2);
+		v[i] = i < n ? __ldcs((const uint4 *)at + i * FP_LANES) : make_uint4(0, 0, 0, 0);
+	}
+}
+
+// The same where some may be missing, this time or the next; wide: what is loaded lies at a multiple of 16.
+static __device__ __forceinline__ void hash_odd(struct fp_lane *lane, uint4 v[FP_AHEAD], uint64_t at, uint32_t n,
+						uint64_t key, bool wide)
+{
+	const uint32_t there = wide ? n : 0;
+#pragma unroll
+	for (uint32_t i = 0; i < FP_AHEAD; i++) {
+		if (i < n) {
+			const uint32_t w[4] = { v[i].x, v[i].y, v[i].z, v[i].w };
+			fp_lane_hash(lane, w, key + i * (FP_STEP * (2 * FP_LANES)), 2);
+		}
+		v[i] = i + FP_AHEAD < there ? __ldcs((const uint4 *)at + i * FP_LANES) : make_uint4(0, 0, 0, 0);
+	}
+	if (!wide && n > FP_AHEAD)
+		load_ahead(v, at, n - FP_AHEAD, false);
+}
+
+// The n full vectors of this lane; the first FP_AHEAD of them are in v already.
 static __device__ __forceinline__ void lane_vectors(uint32_t dtype, struct fp_lane *lane, uint4 v[FP_AHEAD],
 						    uint64_t at, uint32_t n, uint64_t key)
 {
@@ -158,19 +187,13 @@ static __device__ __forceinline__ void lane_vectors(uint32_t dtype, struct fp_la
 	while (n) {
 		values_of(dtype, lane, v, FP_AHEAD);
 		at += FP_AHEAD * FP_LANES * FP_VECTOR;
-		const uint32_t wide = at % FP_VECTOR ? 0 : n; // of which those from FP_AHEAD on are loaded here
-#pragma unroll
-		for (uint32_t i = 0; i < FP_AHEAD; i++) {
-			if (i < n) {
-				const uint32_t w[4] = { v[i].x, v[i].y, v[i].z, v[i].w };
-				fp_lane_hash(lane, w, key + i * (FP_STEP * (2 * FP_LANES)), 2);
-			}
-			v[i] = i + FP_AHEAD < wide ? __ldcs((const uint4 *)at + i * FP_LANES) : make_uint4(0, 0, 0, 0);
-		}
+		const bool wide = !(at % FP_VECTOR);
+		if (wide && n >= FP_AHEAD)
+			hash_even(lane, v, at, n - FP_AHEAD, key);
+		else
+			hash_odd(lane, v, at, n, key, wide);
 		key += FP_AHEAD * (FP_STEP * (2 * FP_LANES));
 		n = n > FP_AHEAD ? n - FP_AHEAD : 0;
-		if (!wide)
-			load_ahead(v, at, n, false);
 	}
 }
 
@@ -228,9 +251,15 @@ static __device__ __forceinline__ struct lane_result lane_run(uint4 v[FP_AHEAD],
 
 // ---- one block ----
 
-static __device__ __forceinline__ int64_t read_slot(const struct fp_launch &a)
+// Read once for a block, where it lies on the device: should another stream change it now, all of a chunk is one slot's.
+static __device__ __forceinline__ int64_t read_slot(const struct fp_launch &a, struct block_shared &s)
 {
-	return a.slot_ptr ? load_signed(a.slot_ptr, a.slot_ptr_bytes == 4 ? 4 : 8) : a.slot;
+	if (!a.slot_ptr)
+		return a.slot;
+	if (!threadIdx.x)
+		s.slot = load_signed(a.slot_ptr, a.slot_ptr_bytes == 4 ? 4 : 8);
+	__syncthreads();
+	return s.slot;
 }
 
 // The chunk of this block; nothing of it is read unless the slot is in range.
@@ -271,8 +300,8 @@ static __device__ __forceinline__ u64 sample_of(const struct chunk &c)
 }
 
 // By the last warp of a plane's first block.
-static __device__ __forceinline__ void store_samples(const struct fp_launch &a, const struct chunk &c, u64 sample, int64_t slot,
-						     uint32_t status)
+static __device__ __forceinline__ void store_samples(const struct fp_launch &a, const struct chunk &c, u64 sample,
+						     int64_t slot, uint32_t status)
 {
 	const uint32_t i = threadIdx.x % 32;
 	store_record(a, c.record - 1, i == FP_SLOT ? (u64)slot : i == FP_STATUS ? status : sample, i < 8);
@@ -290,7 +319,8 @@ static __device__ __forceinline__ void snapshot_regions(const struct fp_launch &
 		u64 check = 0;
 #pragma unroll 1
 		for (uint32_t i = lane; i < n; i += 32) {
-			const u64 v = (u64)load_signed(region.base + (uint64_t)i * region.value_bytes, region.value_bytes);
+			const u64 v =
+				(u64)load_signed(region.base + (uint64_t)i * region.value_bytes, region.value_bytes);
 			store_relaxed_system((u64 *)&to->value[i], v);
 			check += fp_record_mix(v, i, a.sequence);
 		}
@@ -349,8 +379,8 @@ static __device__ __forceinline__ void block_rare(struct block_shared &s, const 
 }
 
 // By the first warp.
-static __device__ __forceinline__ void store_totals(const struct fp_launch &a, const struct chunk &c, const struct totals &sum,
-						    int64_t slot, uint32_t status)
+static __device__ __forceinline__ void store_totals(const struct fp_launch &a, const struct chunk &c,
+						    const struct totals &sum, int64_t slot, uint32_t status)
 {
 	const uint32_t i = threadIdx.x;
 	u64 word = i == FP_SUM ? fp_f64_bits(sum.sum) : i == FP_HASH ? sum.hash : i == FP_MAX ? sum.max : sum.special;
@@ -363,7 +393,7 @@ extern "C" __global__ void __launch_bounds__(FP_THREADS, FP_BLOCKS) slotprobe_fi
 {
 	__shared__ struct block_shared s;
 	const uint32_t t = threadIdx.x;
-	const int64_t slot = read_slot(a);
+	const int64_t slot = read_slot(a, s);
 	const uint32_t status = fp_check_slot(slot, a.first_slot, a.n_slots);
 	const struct chunk c = chunk_of(a, slot, status);
 

@@ -6,6 +6,7 @@
 #ifndef FINGERPRINT_H
 #define FINGERPRINT_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define FP_SAMPLES       4
@@ -13,11 +14,12 @@
 #define FP_MAX_REGIONS   8
 #define FP_REGION_VALUES 64 /* first integers of a region that are kept */
 
-/* One block fingerprints one chunk of one plane; a chunk never spans planes. Its size is a number of units and follows
- * from the bytes of the slot alone, never from the GPU: l2 depends on it, and two runs must agree. */
-#define FP_CHUNK_UNIT    24576u /* 6 vectors of 16 bytes for each thread */
-#define FP_CHUNK_MOST    7u     /* units */
-#define FP_CHUNKS_WANTED 450u   /* with the odd ends of planes still less than an H200 runs at once, 528 */
+/* One block fingerprints one chunk of one plane; a chunk never spans planes. Its size is a number of rows and follows from the
+ * bytes of the slot's planes alone, never from the GPU: l2 depends on it, and two runs must agree. */
+#define FP_CHUNK_ROW      4096u           /* a vector of 16 bytes for each thread */
+#define FP_CHUNK_LEAST    24576u          /* 6 rows: what the threads have in flight */
+#define FP_CHUNK_MOST     (1024u * 4096u) /* l2 adds up a thousand fp32 at most, and integers of 8 bits do not overflow */
+#define FP_CHUNKS_AT_ONCE 396u            /* an H200 runs so many: three on each of 132 multiprocessors */
 
 #define FP_KERNEL_NAME "slotprobe_fingerprint" /* (struct fp_launch by value); grid: n_chunks, block: FP_THREADS */
 #define FP_READY_NAME  "slotprobe_ready" /* (uint64_t word, uint32_t value): stores value there, system-wide; 1 x 1 */
@@ -89,28 +91,31 @@ struct fp_launch {
 	uint32_t sequence; /* != 0, and another than that of any launch before with this entry */
 };
 
-/* Size of a chunk in a pool whose slots have so many bytes. */
-static inline uint32_t fp_chunk_bytes(uint64_t slot_bytes)
-{
-	uint64_t units = (slot_bytes + FP_CHUNK_UNIT * (uint64_t)FP_CHUNKS_WANTED - 1) /
-			 (FP_CHUNK_UNIT * (uint64_t)FP_CHUNKS_WANTED);
-
-	units = units < 1 ? 1 : units > FP_CHUNK_MOST ? FP_CHUNK_MOST : units;
-	return (uint32_t)units * FP_CHUNK_UNIT;
-}
-
-/* At least 1: a plane without bytes has one chunk without bytes. */
-static inline uint32_t fp_plane_chunks(uint64_t plane_bytes, uint32_t chunk_bytes)
-{
-	return plane_bytes ? (uint32_t)((plane_bytes + chunk_bytes - 1) / chunk_bytes) : 1;
-}
-
 #ifndef __CUDACC__
+/* How large a chunk may be in a slot of n_planes planes, whose bytes stand `apart` bytes from each other (fp_plane_cut says
+ * how large a plane's are): a multiple of FP_CHUNK_ROW. */
+uint32_t fp_chunk_most(const uint64_t *bytes, size_t apart, uint32_t n_planes);
+
+/* At least 1: a plane without bytes has one chunk without bytes. chunk_bytes: the size of one, or the most it may have. */
+static inline uint64_t fp_plane_chunks(uint64_t plane_bytes, uint32_t chunk_bytes)
+{
+	return plane_bytes ? (plane_bytes + chunk_bytes - 1) / chunk_bytes : 1;
+}
+
+/* Size of a plane's chunks, but the last, where none may have more than `most`: all alike, as far as rows allow. */
+static inline uint32_t fp_plane_cut(uint64_t plane_bytes, uint32_t most)
+{
+	const uint64_t n = fp_plane_chunks(plane_bytes, most) * FP_CHUNK_ROW;
+	const uint64_t rows = (plane_bytes + n - 1) / n;
+
+	return (uint32_t)(rows ? rows : 1) * FP_CHUNK_ROW;
+}
+
 /* Chunk number `index` of a plane whose first slot is at `base`; record: that of the plane's samples. */
 struct fp_chunk fp_chunk_of(uint64_t base, int64_t stride, uint64_t bytes, uint64_t elems, uint32_t dtype,
 			    uint32_t chunk_bytes, uint32_t index, uint32_t record);
 
-/* Host twin: fingerprints one plane at `data`, bit for bit as the kernel. chunk_bytes: fp_chunk_bytes of the whole slot. */
+/* Host twin: fingerprints one plane at `data`, bit for bit as the kernel. chunk_bytes: fp_plane_cut. */
 void fp_host_plane_of(const void *data, uint64_t bytes, uint64_t elems, uint32_t dtype, uint32_t chunk_bytes,
 		      struct fp_print *out);
 /* The same for a slot of this one plane. */

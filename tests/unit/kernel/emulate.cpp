@@ -30,6 +30,7 @@ static bool live[FP_THREADS];
 static unsigned n_live, warp_live[FP_THREADS / 32];
 static struct barrier block_barrier, warp_barrier[FP_THREADS / 32];
 static const struct fp_launch *running;
+void (*emulate_before_turn)(void);
 
 static void release(struct barrier *b, unsigned want)
 {
@@ -106,6 +107,8 @@ static void run_block(uint64_t *seed)
 			if (!live[i])
 				continue;
 			threadIdx.x = i;
+			if (emulate_before_turn)
+				emulate_before_turn();
 			swapcontext(&scheduler, &fibers[i]);
 		}
 	}

@@ -15,6 +15,8 @@ extern "C" {
  * is called before each block with how many have run. */
 void emulate_launch(const struct fp_launch *launch, uint64_t order_seed, void (*before_block)(void *arg, uint32_t done),
 		    void *arg);
+/* When not NULL, called before each thread goes on. */
+extern void (*emulate_before_turn)(void);
 void emulate_ready(uint64_t word, uint32_t value);
 
 #ifdef __cplusplus

@@ -3,7 +3,7 @@
 
 CXX ?= g++
 KERNEL_UNIT := $(BUILD)/unit/kernel
-KERNEL_UNIT_TESTS := plane hash launch image
+KERNEL_UNIT_TESTS := plane hash launch image chunks
 # Sanitizers lose track of the emulator's coroutines.
 ifeq ($(SAN),)
 KERNEL_UNIT_TESTS += emulated
@@ -30,12 +30,13 @@ $(KERNEL_UNIT)/emulate.o: tests/unit/kernel/emulate.cpp
 	@mkdir -p $(@D)
 	$(CXX) $(CPPFLAGS_ALL) -std=gnu++17 $(OPT) -Wall -Wextra -Werror -Wno-unknown-pragmas -ffp-contract=off -MMD -MP -c $< -o $@
 
-$(KERNEL_UNIT)/test_plane: $(addprefix $(KERNEL_UNIT)/,test_plane.o reference.o)
-$(KERNEL_UNIT)/test_hash: $(addprefix $(KERNEL_UNIT)/,test_hash.o reference.o fingerprint_host.o)
-$(KERNEL_UNIT)/test_launch: $(addprefix $(KERNEL_UNIT)/,test_launch.o world.o reference.o fingerprint_host.o fingerprint_read.o)
+$(KERNEL_UNIT)/test_plane: $(addprefix $(KERNEL_UNIT)/,test_plane.o reference.o fingerprint_chunks.o)
+$(KERNEL_UNIT)/test_chunks: $(addprefix $(KERNEL_UNIT)/,test_chunks.o fingerprint_chunks.o)
+$(KERNEL_UNIT)/test_hash: $(addprefix $(KERNEL_UNIT)/,test_hash.o reference.o fingerprint_host.o fingerprint_chunks.o)
+$(KERNEL_UNIT)/test_launch: $(addprefix $(KERNEL_UNIT)/,test_launch.o world.o reference.o fingerprint_host.o fingerprint_chunks.o fingerprint_read.o)
 $(KERNEL_UNIT)/test_image: $(addprefix $(KERNEL_UNIT)/,test_image.o image.o)
-$(KERNEL_UNIT)/test_emulated: $(addprefix $(KERNEL_UNIT)/,test_emulated.o world.o reference.o emulate.o fingerprint_host.o fingerprint_read.o)
-$(KERNEL_UNIT)/bench_host: $(addprefix $(KERNEL_UNIT)/,bench_host.o fingerprint_host.o)
+$(KERNEL_UNIT)/test_emulated: $(addprefix $(KERNEL_UNIT)/,test_emulated.o world.o reference.o emulate.o fingerprint_host.o fingerprint_chunks.o fingerprint_read.o)
+$(KERNEL_UNIT)/bench_host: $(addprefix $(KERNEL_UNIT)/,bench_host.o fingerprint_host.o fingerprint_chunks.o)
 $(KERNEL_UNIT)/bench_host $(KERNEL_UNIT_TESTS:%=$(KERNEL_UNIT)/test_%):
 	$(if $(findstring emulate,$^),$(CXX),$(CC)) $(OPT) -o $@ $^ $(LDFLAGS) -lcmocka -lm
 

@@ -38,11 +38,17 @@ static void same(const struct fp_print *want, const struct fp_print *got, const 
 		 (unsigned long long)got->inf, (unsigned long long)want->hash, (unsigned long long)got->hash);
 }
 
+/* Of a slot of one plane. */
+static uint32_t cut(uint64_t bytes)
+{
+	return fp_plane_cut(bytes, fp_chunk_most(&bytes, sizeof bytes, 1));
+}
+
 /* Without AVX2, whatever this CPU has. */
 static void plain_print(const void *data, uint64_t bytes, uint32_t dtype, struct fp_print *out)
 {
 	struct fp_sums sums = { 0 };
-	const uint32_t size = fp_chunk_bytes(bytes);
+	const uint32_t size = cut(bytes);
 	for (uint64_t at = 0; at < bytes; at += size) {
 		struct totals t = { 0 };
 		chunk_plain(dtype, (const uint8_t *)data + at, bytes - at < size ? (uint32_t)(bytes - at) : size,
@@ -56,7 +62,7 @@ static void check_plane(const void *data, uint64_t bytes, uint32_t dtype, int fi
 {
 	struct fp_print want, got;
 	uint64_t elems = bytes / reference_elem_bytes(dtype);
-	reference_plane(data, bytes, elems, dtype, fp_chunk_bytes(bytes), &want);
+	reference_plane(data, bytes, elems, dtype, cut(bytes), &want);
 	memset(&got, 0xa5, sizeof(got));
 	fp_host_plane(data, bytes, elems, dtype, &got);
 	same(&want, &got, "host", dtype, bytes, fill);
@@ -153,7 +159,7 @@ static void test_elems_may_lie(void **state)
 	fill_plane(data, 100, FP_F32, FILL_ORDINARY, 5);
 	static const uint64_t elems[] = { 0, 1, 2, 24, 25, 26, 1000, UINT64_MAX };
 	for (size_t i = 0; i < 8; i++) {
-		reference_plane(data, 100, elems[i], FP_F32, fp_chunk_bytes(100), &want);
+		reference_plane(data, 100, elems[i], FP_F32, cut(100), &want);
 		fp_host_plane(data, 100, elems[i], FP_F32, &got);
 		same(&want, &got, "elems", FP_F32, 100, (int)i);
 	}
@@ -163,7 +169,7 @@ static void test_elems_may_lie(void **state)
 static void test_roundings(void **state)
 {
 	(void)state;
-	static unsigned char data[FP_CHUNK_UNIT];
+	static unsigned char data[FP_CHUNK_LEAST];
 	for (uint32_t dtype = 0; dtype < N_DTYPES; dtype++)
 		for (uint64_t seed = 0; seed < 20; seed++) {
 			fill_plane(data, sizeof(data), dtype, FILL_SPARSE, seed);
@@ -174,7 +180,8 @@ static void test_roundings(void **state)
 static void test_many_chunks(void **state)
 {
 	(void)state;
-	const uint64_t bytes = 300ull * FP_CHUNK_UNIT * FP_CHUNK_MOST + 20; /* more chunks than lanes */
+	const uint64_t bytes = 300ull * FP_CHUNK_LEAST * 7 + 20;
+	assert_true(fp_plane_chunks(bytes, cut(bytes)) > FP_LANES);
 	unsigned char *data = malloc(bytes);
 	assert_non_null(data);
 	fill_plane(data, bytes, FP_F32, FILL_SPECIAL, 3);

@@ -30,8 +30,8 @@ struct world {
 	struct fp_entry *entry;
 };
 
-/* An empty pool of WORLD_SLOTS slots from first_slot on, in a world that is zero or was started before. Its chunks have one
- * unit. */
+/* An empty pool of WORLD_SLOTS slots from first_slot on, in a world that is zero or was started before. Its chunks are the
+ * smallest. */
 void world_start(struct world *w, int64_t first_slot);
 
 /* A plane of random data whose slots lie at `shift` from a vector's boundary; gap: bytes between slots. */
