@@ -208,23 +208,25 @@ static int take_row(const struct ctr_row *row, struct ctr_values *values)
 	/* A row is named before it is counted among them. */
 	if (row->kind == CTR_FREE || row->kind > CTR_PLAIN || !*row->name || row->reserved)
 		return -1;
-	/* A plain counter is one word. */
-	if (row->kind == CTR_PLAIN &&
-	    (row->begun || !is_zero(row->outcome + 1, sizeof(row->outcome) - sizeof(row->outcome[0]))))
+	/* A plain counter is one word, and perhaps one of a thread's own. */
+	if (row->kind == CTR_PLAIN && (row->begun || row->own_begun ||
+				       !is_zero(row->outcome + 1, sizeof(row->outcome) - sizeof(row->outcome[0]))))
 		return -1;
 	values->kind = row->kind;
 	for (int o = 0; o < CTR_OUTCOME_ROOM; o++) {
-		overflow |= __builtin_add_overflow(outcomes, row->outcome[o], &outcomes);
+		uint64_t n = row->outcome[o];
+		overflow |= !o && __builtin_add_overflow(n, row->own_committed, &n);
+		overflow |= __builtin_add_overflow(outcomes, n, &outcomes);
 		if (o >= CTR_OUTCOME_COUNT)
 			continue;
-		values->outcome[o] = row->outcome[o];
-		overflow |= __builtin_add_overflow(values->group[outcome_group[o]], row->outcome[o],
-						   &values->group[outcome_group[o]]);
+		values->outcome[o] = n;
+		overflow |=
+			__builtin_add_overflow(values->group[outcome_group[o]], n, &values->group[outcome_group[o]]);
 	}
 	if (row->kind == CTR_PLAIN)
-		return 0;
-	values->attempted = CTR_ATTEMPTED(row->begun);
-	values->in_flight = CTR_IN_FLIGHT(row->begun);
+		return overflow ? -1 : 0;
+	values->attempted = CTR_ATTEMPTED(row->begun) + CTR_ATTEMPTED(row->own_begun);
+	values->in_flight = CTR_IN_FLIGHT(row->begun) + CTR_IN_FLIGHT(row->own_begun);
 	if (overflow)
 		values->reconciled = false;
 	else

@@ -96,7 +96,7 @@ static void fill_event(struct attempt *a, enum log_event_kind kind, int64_t src)
 	e->src = kind == LOG_EV_COPY && src_ptr_of(c) ? LOG_NO_SLOT : src;
 	e->stream = c->stream;
 	e->step = __atomic_load_n(&probe_counts.steps, __ATOMIC_RELAXED);
-	e->launches = __atomic_load_n(&probe_counts.launches, __ATOMIC_RELAXED);
+	e->launches = probe_launches(&probe_counts.launches);
 	e->tid = record_tid();
 }
 
@@ -117,7 +117,7 @@ static enum ctr_outcome check_claim(struct attempt *a)
 	a->pool = probe_pool_get(c->pool, &outcome);
 	if (!a->pool)
 		return outcome;
-	a->event.pool_launches = __atomic_load_n(&a->pool->launches, __ATOMIC_RELAXED);
+	a->event.pool_launches = probe_pool_launches(a->pool);
 	if (c->flags || !state_sound(a))
 		return CTR_ERROR_ARGUMENT;
 	if (c->slot_ptr)

@@ -19,6 +19,7 @@
 #define SLOTPROBE_IMPLEMENTATION /* the calls themselves, not the look-up of them */
 #include "probes/core/slotprobe.h"
 #include "shim/hook/driver.h"
+#include "shim/record/own.h"
 #include "shim/record/record.h"
 
 #define PROBE_POOLS        256u /* live at once */
@@ -58,11 +59,27 @@ bool probe_readable(uint64_t address, uint64_t bytes);
 
 /* ---- state.c: counts of the process, and what waits for the recording to start ---- */
 
+/* Launches of the thread that has words of its own, and of all others. */
+struct probe_launches {
+	uint64_t own, shared;
+};
+static inline uint64_t probe_launches(const struct probe_launches *launches)
+{
+	return __atomic_load_n(&launches->own, __ATOMIC_RELAXED) + __atomic_load_n(&launches->shared, __ATOMIC_RELAXED);
+}
+static inline void probe_launches_add(struct probe_launches *launches, bool own)
+{
+	if (own)
+		own_add(&launches->own, 1);
+	else
+		__atomic_fetch_add(&launches->shared, 1, __ATOMIC_RELAXED);
+}
+
 struct probe_counts {
-	uint64_t steps;            /* reported so far */
-	uint64_t events;           /* ids handed out */
-	uint64_t launches;         /* graph launches that succeeded */
-	uint64_t launches_at_step; /* of these, before the last step that asked what was seen */
+	uint64_t steps;                 /* reported so far */
+	uint64_t events;                /* ids handed out */
+	struct probe_launches launches; /* of graphs, that succeeded */
+	uint64_t launches_at_step;      /* of these, before the last step that asked what was seen */
 };
 extern struct probe_counts probe_counts RECORD_HIDDEN;
 extern uint32_t probe_registry; /* the lock over pools, devices and regions */
@@ -233,8 +250,9 @@ struct probe_pool {
 	int64_t first_slot, n_slots;
 	uint32_t n_planes, n_chunks;
 	uint64_t slot_bytes;
-	uint64_t low, high, reach_low; /* over all planes */
-	uint64_t launches;             /* of graphs that touch it */
+	uint64_t low, high, reach_low;  /* over all planes */
+	struct probe_launches launches; /* of graphs that touch a pool in this place, ever */
+	uint64_t launches_before;       /* of these, before this pool */
 	char name[64];
 	struct probe_plane *plane;
 	uint32_t *order; /* planes by (layer, tensor) */
@@ -296,16 +314,20 @@ struct probe_sets {
 };
 extern struct probe_sets probe_sets RECORD_HIDDEN;
 
+/* Launches since the pool was registered. */
+static inline uint64_t probe_pool_launches(const struct probe_pool *p)
+{
+	return probe_launches(&p->launches) - p->launches_before;
+}
 /* Counts one launch of a graph that touches the pools of this word of the sets. True: it counts for some pool. */
-static inline bool probe_pools_count_launch(uint32_t word, uint64_t touched)
+static inline __attribute__((always_inline)) bool probe_pools_count_launch(uint32_t word, uint64_t touched, bool own)
 {
 	uint64_t hit = __atomic_load_n(&probe_sets.live[word], __ATOMIC_RELAXED) &
 		       (touched | __atomic_load_n(&probe_sets.host[word], __ATOMIC_RELAXED));
 	bool any = hit != 0;
 
 	for (; hit; hit &= hit - 1)
-		__atomic_fetch_add(&probe_pools[word * 64 + (uint32_t)__builtin_ctzll(hit)].launches, 1,
-				   __ATOMIC_RELAXED);
+		probe_launches_add(&probe_pools[word * 64 + (uint32_t)__builtin_ctzll(hit)].launches, own);
 	return any;
 }
 /* A use of every pool that is live. */

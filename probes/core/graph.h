@@ -138,6 +138,7 @@ void probe_graph_destroying(cu_graph_exec exec);
 
 /* ---- launch.c ---- */
 cu_result probe_launch_end(cu_graph_exec exec, cu_stream stream, cu_result result);
+cu_result probe_own_launch_end(cu_graph_exec exec, cu_stream stream, cu_result result);
 void probe_runtime_launch(unsigned driver_launches, int result);
 
 #endif

@@ -186,7 +186,8 @@ int probe_layout_copy(struct probe_pool *p, const struct slotprobe_pool *said)
 	p->n_slots = said->n_slots;
 	p->n_planes = said->n_planes;
 	p->n_chunks = 0;
-	p->slot_bytes = p->launches = 0;
+	p->slot_bytes = 0;
+	p->launches_before = probe_launches(&p->launches);
 	p->low = p->reach_low = UINT64_MAX;
 	p->high = 0;
 	p->dev = NULL;
@@ -236,7 +237,7 @@ void probe_layout_say(const struct probe_pool *p)
 	r.n_slots = p->n_slots;
 	r.n_planes = p->n_planes;
 	r.slot_bytes = p->slot_bytes;
-	r.launches = __atomic_load_n(&probe_counts.launches, __ATOMIC_RELAXED);
+	r.launches = probe_launches(&probe_counts.launches);
 	memcpy(r.name, p->name, sizeof r.name);
 	if (!record_put_meta(&r))
 		return;

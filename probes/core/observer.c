@@ -58,7 +58,9 @@ static void bypassed(const char *symbol, const char *object)
 const struct shim_observer shim_observer = {
 	.cuda_ready = cuda_ready,
 	.launch_begun = &record_area.page.row[CTR_ROW_GRAPH_LAUNCH].begun,
+	.own_launch_begun = &record_area.page.row[CTR_ROW_GRAPH_LAUNCH].own_begun,
 	.launch_end = probe_launch_end,
+	.own_launch_end = probe_own_launch_end,
 	.runtime_launch = probe_runtime_launch,
 	.instantiated = probe_graph_instantiated,
 	.updated = probe_graph_updated,

@@ -14,7 +14,7 @@ static uint32_t mode_of(uint32_t said)
 
 	if (said != SLOTPROBE_MODE_SEEN)
 		return said;
-	now = __atomic_load_n(&probe_counts.launches, __ATOMIC_RELAXED);
+	now = probe_launches(&probe_counts.launches);
 	then = __atomic_exchange_n(&probe_counts.launches_at_step, now, __ATOMIC_RELAXED);
 	return now == then ? SLOTPROBE_MODE_EAGER : SLOTPROBE_MODE_GRAPH;
 }

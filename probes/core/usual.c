@@ -64,8 +64,8 @@ static inline void fill_event(struct log_event *e, enum log_event_kind kind, con
 	e->stream = c->stream;
 	e->context = (uintptr_t)p->dev->ctx;
 	e->step = __atomic_load_n(&probe_counts.steps, __ATOMIC_RELAXED);
-	e->launches = __atomic_load_n(&probe_counts.launches, __ATOMIC_RELAXED);
-	e->pool_launches = __atomic_load_n(&p->launches, __ATOMIC_RELAXED);
+	e->launches = probe_launches(&probe_counts.launches);
+	e->pool_launches = probe_pool_launches(p);
 	e->outcome = CTR_COMMITTED;
 	e->has_fingerprint = 1;
 	e->tid = record_tid();

@@ -56,9 +56,15 @@ void *shim_runtime_exported(const char *name);
 bool shim_runtime_there(const char *name);
 
 /* ---- launch.c: this thread's launches ---- */
+enum shim_launch {
+	SHIM_LAUNCH_NEVER,  /* it has launched nothing yet */
+	SHIM_LAUNCH_OWN,    /* it counts in words of its own */
+	SHIM_LAUNCH_SHARED, /* it does not */
+	SHIM_LAUNCH_INSIDE  /* of a driver launch that has been told */
+};
 struct shim_thread {
 	unsigned driver_launches; /* ever */
-	bool in_launch;           /* inside a driver launch that has been told */
+	uint8_t launch;           /* enum shim_launch */
 	bool in_runtime;
 };
 extern __thread struct shim_thread shim_thread;

@@ -4,26 +4,56 @@
  */
 #include "hook.h"
 #include "shim/record/log_format.h"
+#include "shim/record/own.h"
 
 __thread struct shim_thread shim_thread;
 
 typedef cu_result launch_fn(cu_graph_exec exec, cu_stream stream);
+
+/* On the one thread that counts without the lock prefix. */
+static inline __attribute__((always_inline)) cu_result launch_own(struct shim_thread *thread, launch_fn *real,
+								  cu_graph_exec exec, cu_stream stream, cu_stream seen)
+{
+	cu_result result;
+
+	thread->launch = SHIM_LAUNCH_INSIDE;
+	own_add(shim_observer.own_launch_begun, CTR_BEGIN_ONE);
+	result = real(exec, stream);
+	thread->driver_launches++;
+	thread->launch = SHIM_LAUNCH_OWN;
+	return shim_observer.own_launch_end(exec, seen, result);
+}
+
+/* On any thread. The first that launches is the one that counts in words of its own, for the life of the process: where many
+ * launch, it is mostly one. The child of a fork goes on so, if that thread made it. */
+static __attribute__((noinline)) cu_result launch_any(launch_fn *real, cu_graph_exec exec, cu_stream stream,
+						      cu_stream seen)
+{
+	static bool taken;
+	struct shim_thread *thread = &shim_thread;
+	cu_result result;
+
+	if (thread->launch == SHIM_LAUNCH_INSIDE)
+		return real(exec, stream);
+	if (thread->launch == SHIM_LAUNCH_NEVER && !__atomic_exchange_n(&taken, true, __ATOMIC_RELAXED))
+		return launch_own(thread, real, exec, stream, seen);
+	thread->launch = SHIM_LAUNCH_INSIDE;
+	__atomic_fetch_add(shim_observer.launch_begun, CTR_BEGIN_ONE, __ATOMIC_RELAXED);
+	result = real(exec, stream);
+	thread->driver_launches++;
+	thread->launch = SHIM_LAUNCH_SHARED;
+	return shim_observer.launch_end(exec, seen, result);
+}
 
 /* A launch may come through here twice, where another preload stands between our exported symbol and libcuda and asks
  * dlsym for the latter: it is one launch. `seen`: the stream that the application means. */
 static inline cu_result launch(launch_fn *real, cu_graph_exec exec, cu_stream stream, cu_stream seen)
 {
 	struct shim_thread *thread = &shim_thread;
-	cu_result result;
 
-	if (shim_unlikely(thread->in_launch))
-		return real(exec, stream);
-	thread->in_launch = true;
-	__atomic_fetch_add(shim_observer.launch_begun, CTR_BEGIN_ONE, __ATOMIC_RELAXED);
-	result = real(exec, stream);
-	thread->driver_launches++;
-	thread->in_launch = false;
-	return shim_observer.launch_end(exec, seen, result);
+	if (shim_unlikely(thread->launch != SHIM_LAUNCH_OWN))
+		return launch_any(real, exec, stream, seen);
+	return launch_own(thread, real, exec, stream, seen);
 }
 
 cu_result shim_wrap_graph_launch(launch_fn *real, cu_graph_exec exec, cu_stream stream)

@@ -26,10 +26,11 @@ struct shim_observer {
 	void (*cuda_ready)(void);
 
 	/* Around the real cuGraphLaunch, and hot. Before it CTR_BEGIN_ONE is added to a row's `begun`. After it the other
-	 * is called, atomics only, who keeps errno and hands back the result: so the call is a jump. Both are always
-	 * there. */
-	uint64_t *launch_begun;
+	 * is called, atomics only, who keeps errno and hands back the result: so the call is a jump. One thread of the
+	 * process, always the same, has a pair of its own (shim/record/own.h). All are always there. */
+	uint64_t *launch_begun, *own_launch_begun;
 	cu_result (*launch_end)(cu_graph_exec exec, cu_stream stream, cu_result result);
+	cu_result (*own_launch_end)(cu_graph_exec exec, cu_stream stream, cu_result result);
 	/* a cudaGraphLaunch of the runtime returned; driver_launches: driver launches seen inside it on this thread */
 	void (*runtime_launch)(unsigned driver_launches, int result);
 

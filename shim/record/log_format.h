@@ -387,18 +387,22 @@ enum ctr_outcome {
 		CTR_OUTCOME_COUNT
 };
 
-#define CTR_OUTCOME_ROOM 24
+#define CTR_OUTCOME_ROOM 22
 
 /* A probe's row. `begun` holds attempts and attempts in flight in one word, so that beginning is one atomic add:
  * whoever is killed anywhere leaves attempted == outcomes + in_flight, or one more outcome for each thread that was
  * between "outcome + 1" and "in_flight - 1" (in that order); the reader of a dead process takes those off in_flight. A
- * plain counter uses outcome[0] alone. */
+ * plain counter uses outcome[0] alone.
+ *
+ * The last two words belong to one thread of the process, which counts in them without the lock prefix, and add to `begun` and to
+ * the first outcome. Only what is hot and has one outcome is counted there: graph launches. */
 struct ctr_row {
 	char name[48];
 	uint32_t kind; /* 0 free, 1 probe, 2 plain counter */
 	uint32_t reserved;
 	uint64_t begun; /* attempted << CTR_FLIGHT_BITS | in flight */
 	uint64_t outcome[CTR_OUTCOME_ROOM];
+	uint64_t own_begun, own_committed;
 };
 
 enum ctr_kind { CTR_FREE, CTR_PROBE, CTR_PLAIN };

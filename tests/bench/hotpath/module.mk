@@ -17,7 +17,7 @@ $(BUILD)/bench/planted/planted.o: tests/bench/hotpath/planted.c
 
 $(BUILD)/bench/planted/launch.o: probes/core/launch.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(CFLAGS_PRELOAD) -Dprobe_launch_end=planted_launch_end -c $< -o $@
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(CFLAGS_PRELOAD) -Dprobe_launch_end=planted_launch_end -Dprobe_own_launch_end=planted_own_launch_end -c $< -o $@
 
 $(BUILD)/bench/planted/usual.o: probes/core/usual.c
 	@mkdir -p $(@D)

@@ -10,6 +10,7 @@
 #include "probes/core/graph.h"
 
 cu_result planted_launch_end(cu_graph_exec exec, cu_stream stream, cu_result result);
+cu_result planted_own_launch_end(cu_graph_exec exec, cu_stream stream, cu_result result);
 int64_t planted_claim_usual(enum log_event_kind kind, struct ctr_row *row, const struct slotprobe_claim *claim);
 
 static void waste(void)
@@ -28,6 +29,12 @@ cu_result probe_launch_end(cu_graph_exec exec, cu_stream stream, cu_result resul
 {
 	waste();
 	return planted_launch_end(exec, stream, result);
+}
+
+cu_result probe_own_launch_end(cu_graph_exec exec, cu_stream stream, cu_result result)
+{
+	waste();
+	return planted_own_launch_end(exec, stream, result);
 }
 
 int64_t probe_claim_usual(enum log_event_kind kind, struct ctr_row *row, const struct slotprobe_claim *claim)

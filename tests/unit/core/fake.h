@@ -57,6 +57,10 @@ extern struct fake_recorder fake;
 const struct fake_record *fake_find(enum log_type type, unsigned k);
 unsigned fake_count(enum log_type type);
 const struct ctr_row *fake_row(enum ctr_core_row row);
+/* Its first outcome, wherever it is counted. */
+uint64_t fake_committed(enum ctr_core_row row);
+/* A launch, in turn on the thread with words of its own and on another. */
+void fake_graph_launch(cu_graph_exec exec, cu_result result);
 /* Polls as the writer does until nothing is awaited or `turns` are over. Returns what is still awaited. */
 unsigned fake_turns(unsigned turns);
 

@@ -60,15 +60,12 @@ static void the_mode_can_be_what_was_seen(void **state)
 {
 	(void)state;
 	assert_int_equal(mode_seen(), SLOTPROBE_MODE_EAGER);
-	ctr_begin(ctr_core(CTR_ROW_GRAPH_LAUNCH));
-	shim_observer.launch_end(NULL, NULL, 1); /* failed: nothing ran */
+	fake_graph_launch(NULL, 1); /* failed: nothing ran */
 	assert_int_equal(mode_seen(), SLOTPROBE_MODE_EAGER);
-	ctr_begin(ctr_core(CTR_ROW_GRAPH_LAUNCH));
-	shim_observer.launch_end(NULL, NULL, 0);
+	fake_graph_launch(NULL, 0);
 	assert_int_equal(mode_seen(), SLOTPROBE_MODE_GRAPH);
 	assert_int_equal(mode_seen(), SLOTPROBE_MODE_EAGER);
-	ctr_begin(ctr_core(CTR_ROW_GRAPH_LAUNCH));
-	shim_observer.launch_end(NULL, NULL, 0);
+	fake_graph_launch(NULL, 0);
 	assert_int_equal(mode_seen(), SLOTPROBE_MODE_GRAPH);
 	record_source.forked();
 	assert_int_equal(mode_seen(), SLOTPROBE_MODE_EAGER);

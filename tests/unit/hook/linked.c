@@ -240,6 +240,11 @@ static void threads(void)
 	CHECK_INT(fake_count("cuGraphLaunch"), THREADS * LAUNCHES);
 	CHECK_INT(BEGINS(seen()), THREADS * LAUNCHES);
 	CHECK_INT(seen()->ends, THREADS * LAUNCHES);
+	CHECK_INT(CTR_IN_FLIGHT(seen()->own_begun) + CTR_IN_FLIGHT(seen()->begun),
+		  THREADS * LAUNCHES); /* nobody takes them off here */
+	CHECK_INT(seen()->own_ends, CTR_ATTEMPTED(seen()->own_begun));
+	CHECK(!seen()->own_ends ||
+	      seen()->own_ends == LAUNCHES); /* of one thread, if it is not the one that ran before */
 }
 
 /* Only that a launch arrives, for the runs with other preloads. */

@@ -28,6 +28,12 @@ static cu_result launch_end(cu_graph_exec exec, cu_stream stream, cu_result resu
 	return result;
 }
 
+static cu_result own_launch_end(cu_graph_exec exec, cu_stream stream, cu_result result)
+{
+	__atomic_fetch_add(&seen.own_ends, 1, __ATOMIC_RELAXED);
+	return launch_end(exec, stream, result);
+}
+
 static void runtime_launch(unsigned driver_launches, int result)
 {
 	COUNT(runtime);
@@ -113,7 +119,9 @@ static void bypassed(const char *symbol, const char *object)
 const struct shim_observer shim_observer = {
 	.cuda_ready = cuda_ready,
 	.launch_begun = &seen.begun,
+	.own_launch_begun = &seen.own_begun,
 	.launch_end = launch_end,
+	.own_launch_end = own_launch_end,
 	.runtime_launch = runtime_launch,
 	.instantiated = instantiated,
 	.updated = updated,

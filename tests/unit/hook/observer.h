@@ -11,8 +11,8 @@
 #include "shim/record/log_format.h"
 
 struct seen {
-	uint64_t begun; /* as a row of the counters page has it */
-	unsigned ready, ends, runtime, runtime_missed, instantiated, updated, node_set, destroying, releasing,
+	uint64_t begun, own_begun; /* as a row of the counters page has them */
+	unsigned ready, ends, own_ends, runtime, runtime_missed, instantiated, updated, node_set, destroying, releasing,
 		context_going, unrouted, bypassed;
 	uintptr_t exec, stream, graph, node, params, ctx;
 	uint64_t address, bytes, unrouted_flags;
@@ -21,7 +21,7 @@ struct seen {
 	char unrouted_name[64], bypassed_symbol[64], bypassed_object[256];
 };
 
-#define BEGINS(seen) ((unsigned)CTR_ATTEMPTED((seen)->begun))
+#define BEGINS(seen) ((unsigned)(CTR_ATTEMPTED((seen)->begun) + CTR_ATTEMPTED((seen)->own_begun)))
 
 /* Exported by the test preload under a name that the export list allows. */
 struct seen *slotprobe_test_seen(void);

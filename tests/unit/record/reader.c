@@ -200,15 +200,15 @@ uint64_t row_outcomes(const struct ctr_row *row)
 
 	for (int i = 0; i < CTR_OUTCOME_ROOM; i++)
 		sum += row->outcome[i];
-	return sum;
+	return sum + row->own_committed;
 }
 
 uint64_t row_in_flight(const struct ctr_row *row)
 {
-	uint64_t attempted = CTR_ATTEMPTED(row->begun), sum = row_outcomes(row);
+	uint64_t attempted = CTR_ATTEMPTED(row->begun) + CTR_ATTEMPTED(row->own_begun), sum = row_outcomes(row);
 
 	assert_true(sum <= attempted);
-	assert_true(attempted - sum <= CTR_IN_FLIGHT(row->begun));
+	assert_true(attempted - sum <= CTR_IN_FLIGHT(row->begun) + CTR_IN_FLIGHT(row->own_begun));
 	return attempted - sum;
 }
 
