@@ -2,13 +2,16 @@
  *
  * perturb.c: a probe that does what no probe may do, for the tests that must notice: a preload in front of libslotprobe.so
  * that wraps slotprobe_donate. PERTURB=sync waits for the stream, alloc allocates device memory under a relaxed capture mode, unsafe
- * allocates under the thread's own, legacy puts work on the legacy stream; each at every 8th donation.
+ * allocates under the thread's own, deadly does that too and, some time after it was refused for a capture's sake, ends the process as a
+ * driver may, legacy puts work on the legacy stream; each at every 8th donation.
  */
 #include <dlfcn.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SLOTPROBE_IMPLEMENTATION
 #include "probes/core/slotprobe.h"
@@ -42,6 +45,11 @@ static void perturb(const char *how, const struct slotprobe_claim *claim)
 		((int (*)(void *))driver("cuStreamSynchronize"))((void *)(uintptr_t)claim->stream);
 	} else if (!strcmp(how, "unsafe")) {
 		allocate();
+	} else if (!strcmp(how, "deadly")) {
+		if (!allocate()) {
+			usleep(500000); /* the capture that is lost ends in that time */
+			raise(SIGSEGV);
+		}
 	} else if (!strcmp(how, "alloc") || !memory) {
 		relaxed(&mode);
 		memory = allocate();

@@ -6,8 +6,9 @@
  *
  *	storm [--seconds S] [--driver-lib PATH] [--until harm]
  *
- * Prints one JSON object of counts. Exit status 0 whatever they are. --until harm: it ends with the first capture that is lost, since a
- * driver that loses many may end the process, and then nothing is printed.
+ * Prints its counts, a JSON object a line: each 0.2 s, at each thread's first error and first lost capture, and at the end, where "final" is
+ * true. A driver may end the process for a capture that was lost: what was seen until then has been printed. Exit status 0 whatever
+ * the counts are. --until harm: it ends with the first capture that is lost.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -27,17 +28,20 @@
 #define SLOTS       16
 #define PLANE_BYTES 4096u
 #define RELAXED     2
+#define REPORT_US   200000
+#define REPORT_MAX  16384 /* more than a report has: it leaves by one write */
 
 static const char image[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
 			    ".visible .entry bench_empty(.param .u64 bench_empty_param_0)\n{\n\tret;\n}\n";
 
-/* What each thread counts. errors: driver calls that failed; invalidated: captures that did not end well. */
+/* What each thread counts, read by others while it does. errors: driver calls that failed; invalidated: captures that began and did not end
+ * well. */
 struct counts {
-	uint64_t rounds, errors, invalidated, launches;
-	uint64_t donations, donated, busy, other;
-	uint64_t restores;
-	int first_error;
-	const char *where;
+	_Atomic uint64_t rounds, errors, invalidated, launches;
+	_Atomic uint64_t donations, donated, busy, other;
+	_Atomic uint64_t restores;
+	_Atomic int first_error;
+	const char *_Atomic where;
 };
 
 struct worker {
@@ -58,12 +62,13 @@ static struct {
 	toy_ptr pool;
 	int pool_id, device;
 	_Atomic uint64_t end_ns;
+	double seconds;
 	bool until_harm;
 	int (*exchange)(int *mode);
 	int (*ctx_create)(toy_context *, unsigned flags, int device);
 	int (*ctx_destroy)(toy_context);
 	pthread_rwlock_t no_capture; /* destroying a context waits for the device: not while anybody captures */
-} storm = { .no_capture = PTHREAD_RWLOCK_INITIALIZER };
+} storm = { .seconds = 60, .no_capture = PTHREAD_RWLOCK_INITIALIZER };
 
 static uint64_t now_ns(void)
 {
@@ -73,14 +78,17 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+static void report(bool final);
+
 static bool try(struct worker *w, int result, const char *what)
 {
 	if (!result)
 		return true;
 	w->n.errors++;
 	if (!w->n.first_error) {
-		w->n.first_error = result;
 		w->n.where = what;
+		w->n.first_error = result;
+		report(false);
 	}
 	return false;
 }
@@ -117,21 +125,33 @@ static int empty(toy_stream stream)
 
 /* ---- what the threads do ---- */
 
-static void capture_round(struct worker *w)
+/* The graph of a capture that ended well, or NULL. One that never began is not lost; one that is lost takes no more launches. */
+static toy_graph captured(struct worker *w)
 {
 	toy_graph graph = NULL;
+
+	if (!TRY(w, capture_begin(w->stream, w->mode)))
+		return NULL;
+	for (int i = 0; i < 8; i++)
+		if (!try(w, empty(w->stream), "launch in a capture"))
+			break;
+	if (!cu.capture_end(w->stream, &graph) && graph)
+		return graph;
+	if (storm.until_harm)
+		storm.end_ns = 0;
+	if (!w->n.invalidated++)
+		report(false);
+	return NULL; /* whatever the driver left there: an error's graph is nobody's */
+}
+
+static void capture_round(struct worker *w)
+{
+	toy_graph graph;
 	toy_exec exec = NULL;
 	int mode;
 
 	pthread_rwlock_rdlock(&storm.no_capture);
-	TRY(w, capture_begin(w->stream, w->mode));
-	for (int i = 0; i < 8; i++)
-		try(w, empty(w->stream), "launch in a capture");
-	if (cu.capture_end(w->stream, &graph) || !graph) {
-		w->n.invalidated++;
-		if (storm.until_harm)
-			storm.end_ns = 0;
-	}
+	graph = captured(w);
 	pthread_rwlock_unlock(&storm.no_capture);
 	if (!graph)
 		return;
@@ -240,12 +260,13 @@ static void context_round(struct worker *w)
 	pthread_rwlock_wrlock(&storm.no_capture);
 	mode = relax();
 	if (try(w, storm.ctx_create(&context, 0, storm.device), "ctx_create")) {
-		TRY(w, stream_create(&own, TOY_NON_BLOCKING));
-		TRY(w, mem_alloc(&memory, (size_t)SLOTS * PLANE_BYTES));
-		w->stream = own;
-		pool = add_pool(memory, "doomed", storm.device);
-		for (int i = 0; i < 4; i++)
-			donate(w, pool);
+		if (TRY(w, stream_create(&own, TOY_NON_BLOCKING)) &&
+		    TRY(w, mem_alloc(&memory, (size_t)SLOTS * PLANE_BYTES))) {
+			w->stream = own;
+			pool = add_pool(memory, "doomed", storm.device);
+			for (int i = 0; i < 4; i++)
+				donate(w, pool);
+		}
 		try(w, storm.ctx_destroy(context), "ctx_destroy");
 		w->stream = outer;
 		TRY(w, ctx_set(storm.context));
@@ -305,7 +326,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* ---- start and end ---- */
+/* ---- start, reports and end ---- */
 
 static void start(const char *library)
 {
@@ -336,17 +357,32 @@ static void say(const struct worker *w, bool last)
 	       ", \"launches\": %" PRIu64 ", \"donations\": %" PRIu64 ", \"donated\": %" PRIu64 ", \"busy\": %" PRIu64
 	       ", \"other\": %" PRIu64 ", \"restores\": %" PRIu64 ", \"first_error\": %d, \"where\": \"%s\"}%s",
 	       w->name, w->n.rounds, w->n.errors, w->n.invalidated, w->n.launches, w->n.donations, w->n.donated,
-	       w->n.busy, w->n.other, w->n.restores, w->n.first_error, w->n.where ? w->n.where : "", last ? "" : ",\n");
+	       w->n.busy, w->n.other, w->n.restores, w->n.first_error, w->n.where ? w->n.where : "", last ? "" : ", ");
+}
+
+/* A line, whole or not at all: the stream's lock keeps it from another thread's, its buffer lets it leave by one write, and nothing is left for
+ * the exit, where a driver's own end comes before stdio's. */
+static void report(bool final)
+{
+	flockfile(stdout);
+	printf("{\"final\": %s, \"seconds\": %.1f, \"workers\": [", final ? "true" : "false", storm.seconds);
+	for (size_t i = 0; i < N_WORKERS; i++)
+		say(&workers[i], i + 1 == N_WORKERS);
+	printf("]}\n");
+	if (fflush(stdout))
+		toy_die("cannot print the counts");
+	funlockfile(stdout);
 }
 
 int main(int argc, char **argv)
 {
+	static char buffer[REPORT_MAX];
 	const char *library = "libcuda.so.1";
-	double seconds = 60;
 
+	setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
 	for (int i = 1; i + 1 < argc; i += 2) {
 		if (!strcmp(argv[i], "--seconds"))
-			seconds = strtod(argv[i + 1], NULL);
+			storm.seconds = strtod(argv[i + 1], NULL);
 		else if (!strcmp(argv[i], "--driver-lib"))
 			library = argv[i + 1];
 		else if (!strcmp(argv[i], "--until") && !strcmp(argv[i + 1], "harm"))
@@ -355,16 +391,17 @@ int main(int argc, char **argv)
 			toy_die("unknown option %s", argv[i]);
 	}
 	start(library);
-	storm.end_ns = now_ns() + (uint64_t)(seconds * 1e9);
+	storm.end_ns = now_ns() + (uint64_t)(storm.seconds * 1e9);
 	for (size_t i = 0; i < N_WORKERS; i++)
 		sem_init(&workers[i].done, 0, 0);
 	for (size_t i = 0; i < N_WORKERS; i++)
 		pthread_create(&workers[i].thread, NULL, work, &workers[i]);
+	while (now_ns() < storm.end_ns) {
+		usleep(REPORT_US);
+		report(false);
+	}
 	for (size_t i = 0; i < N_WORKERS; i++)
 		wait_for_end(&workers[i]);
-	printf("{\"seconds\": %.1f, \"workers\": [", seconds);
-	for (size_t i = 0; i < N_WORKERS; i++)
-		say(&workers[i], i + 1 == N_WORKERS);
-	printf("]}\n");
+	report(true);
 	return 0;
 }

@@ -2,7 +2,9 @@
 """What storm.py makes of what it measured: each thing that must not be, and each that must, on made-up measurements. The storm itself is run by
 tests/e2e/test_perturb.py."""
 import copy
+import json
 import pathlib
+import signal
 
 import pytest
 
@@ -11,11 +13,16 @@ import storm
 NONE = {"rounds": 9, "errors": 0, "invalidated": 0, "launches": 0, "donations": 0, "donated": 0, "busy": 0, "other": 0, "restores": 0,
         "first_error": 0, "where": ""}
 PROBE = {"filtered": 0, "skipped": {"capturing": 0, "legacy_stream": 0}, "dropped": {"ring_full": 0}, "errors": 0, "in_flight": 0}
-BARE = {"workers": [NONE | {"name": "capture", "launches": 27}, NONE | {"name": "donate", "donations": 8, "other": 8, "restores": 3}]}
-RECORDED = {"workers": [NONE | {"name": "capture", "launches": 27}, NONE | {"name": "donate", "donations": 8, "donated": 7, "busy": 1, "restores": 3}],
+BARE = {"final": True,
+        "workers": [NONE | {"name": "capture", "launches": 27}, NONE | {"name": "donate", "donations": 8, "other": 8, "restores": 3}]}
+RECORDED = {"final": True,
+            "workers": [NONE | {"name": "capture", "launches": 27},
+                        NONE | {"name": "donate", "donations": 8, "donated": 7, "busy": 1, "restores": 3}],
             "counted": {"core.graph_launch": PROBE | {"attempted": 27, "committed": 27}, "core.restore": PROBE | {"attempted": 3, "committed": 3},
                         "core.donate": PROBE | {"attempted": 8, "committed": 7, "skipped": {"capturing": 1, "legacy_stream": 0}}}}
-TWIN = {"workers": [NONE | {"name": "capture", "errors": 3, "invalidated": 1, "first_error": 901, "where": "launch in a capture"}]}
+REFUSED = {"errors": 1, "first_error": 901, "where": "launch in a capture"}
+TWIN = {"final": True, "workers": [NONE | REFUSED | {"name": "capture", "invalidated": 1}]}
+DEAD = {"final": False, "died": -11}
 
 
 def judged(change=lambda bare, recorded, twin: None):
@@ -39,6 +46,15 @@ def test_a_good_storm_passes():
     assert not judged()
 
 
+@pytest.mark.parametrize("change", [
+    lambda bare, recorded, twin: twin.update(DEAD),
+    lambda bare, recorded, twin: twin.update(died=-11),  # at its exit
+    lambda bare, recorded, twin: (twin.update(DEAD), worker(twin, 0, invalidated=0)),  # before the capture that was lost had ended
+])
+def test_a_red_twin_may_die_of_a_loss_that_it_reported(change):
+    assert not judged(change)
+
+
 @pytest.mark.parametrize("change, said", [
     (lambda bare, recorded, twin: worker(bare, 0, errors=1), "bare: capture: 1 errors"),
     (lambda bare, recorded, twin: worker(bare, 0, launches=0), "bare: nothing was launched"),
@@ -51,11 +67,72 @@ def test_a_good_storm_passes():
     (lambda bare, recorded, twin: recorded["counted"].pop("core.donate"), "core.donate: the program 8"),
     (lambda bare, recorded, twin: probe(recorded, "restore", in_flight=1, committed=2), "1 in flight"),
     (lambda bare, recorded, twin: probe(recorded, "donate", errors=1), "does not add up"),
-    (lambda bare, recorded, twin: worker(twin, 0, invalidated=0), "ended no capture"),
-    (lambda bare, recorded, twin: twin.update(workers=[], died=-11), "the program ended with -11"),
+    (lambda bare, recorded, twin: worker(twin, 0, invalidated=0, errors=0, first_error=0, where=""), "ended no capture"),
+    (lambda bare, recorded, twin: worker(twin, 0, invalidated=0, first_error=2, where="mem_alloc"), "ended no capture"),
+    (lambda bare, recorded, twin: worker(twin, 0, invalidated=0, where="ctx_create"), "ended no capture"),
+    (lambda bare, recorded, twin: worker(twin, 0, invalidated=0, first_error=2), "ended no capture"),
+    (lambda bare, recorded, twin: twin.update(DEAD, workers=[]), "the program ended with -11"),
+    (lambda bare, recorded, twin: twin.update(DEAD, workers=BARE["workers"]), "the program ended with -11"),
+    (lambda bare, recorded, twin: bare.update(final=False), "bare: no final counts"),
+    (lambda bare, recorded, twin: bare.update(died=-11), "bare: the program ended with -11"),
+    (lambda bare, recorded, twin: recorded.update(final=False), "recorded: no final counts"),
+    (lambda bare, recorded, twin: recorded.update(died=-11), "recorded: the program ended with -11"),
 ])
 def test_each_fault_is_seen(change, said):
     assert any(said in fault for fault in judged(change)), judged(change)
+
+
+def acted(folder, printed, end):
+    """A storm whose program, bare or recorded, prints that and ends so."""
+    (folder / "printed").write_text(printed, encoding="utf-8")
+    for path in (folder / "tests/bench/storm", folder / "slotprobe"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"#!/bin/sh\ncat {folder}/printed\n{end}\n", encoding="utf-8")
+        path.chmod(0o755)
+    return storm.Storm(folder, "cuda", folder)
+
+
+SEGV = "kill -SEGV $$"
+QUIET, LOSS = (json.dumps({"final": False, "workers": w["workers"]}) + "\n" for w in (BARE, TWIN))
+END = json.dumps(TWIN) + "\n"
+
+
+@pytest.mark.parametrize("printed, holds", [
+    ("", False),
+    (QUIET, False),
+    (QUIET + LOSS[:-1], False),  # a report that was cut
+    (QUIET + LOSS, True),
+    (LOSS + QUIET[:99], True),
+    (LOSS + END, True),
+])
+def test_the_last_report_of_a_red_twin_that_died_is_its_evidence(tmp_path, printed, holds):
+    found = acted(tmp_path, printed, SEGV).run(1, False, perturb="unsafe")
+    assert found["died"] == -signal.SIGSEGV and storm.lost(found) == holds
+
+
+@pytest.mark.parametrize("recorded", (False, True))
+@pytest.mark.parametrize("printed, end", [
+    ("", SEGV),
+    (QUIET, SEGV),
+    (LOSS, SEGV),
+    (END, SEGV),  # at its exit
+    (END, "exit 139"),  # as `slotprobe record` may tell it
+    (QUIET, "exit 0"),  # ended by itself before it had counted
+    ("", "exit 0"),
+])
+def test_a_run_that_is_no_twin_has_to_end_well(tmp_path, printed, end, recorded):
+    with pytest.raises(RuntimeError):
+        acted(tmp_path, printed, end).run(1, recorded)
+
+
+def test_a_red_twin_has_to_die_to_have_no_end(tmp_path):
+    with pytest.raises(RuntimeError):
+        acted(tmp_path, LOSS, "exit 0").run(1, False, perturb="unsafe")
+
+
+def test_the_program_reports_a_loss_before_it_dies_of_it(build, tmp_path):
+    found = storm.Storm(build, "cpu", tmp_path).run(5, False, perturb="deadly")
+    assert found["died"] == -signal.SIGSEGV and not found["final"] and storm.lost(found)
 
 
 def test_a_red_twin_that_cannot_run_is_no_red_twin(build, tmp_path):
