@@ -234,7 +234,7 @@ struct probe_plane {
 	uint64_t base;
 	int64_t stride;
 	uint64_t elems, bytes;
-	uint32_t n_chunks, chunk_bytes;
+	uint32_t n_chunks;
 	uint64_t low, high;  /* of its slots */
 	uint64_t reach_low;  /* from slot 0: a kernel binds the tensor, reserved slots included */
 	uint64_t allocation; /* base of the allocation it lies in; 0: unknown */
@@ -248,7 +248,7 @@ struct probe_pool {
 	int32_t device;
 	bool floating; /* host memory at the claim's state; the planes' bases are offsets */
 	int64_t first_slot, n_slots;
-	uint32_t n_planes, n_chunks;
+	uint32_t n_planes, n_chunks, chunk_bytes;
 	uint64_t slot_bytes;
 	uint64_t low, high, reach_low;  /* over all planes */
 	struct probe_launches launches; /* of graphs that touch a pool in this place, ever */

@@ -139,7 +139,7 @@ static enum ctr_outcome fire_on_host(struct probe_pool *p, uint32_t shot, const 
 		const struct probe_plane *s = &p->plane[i];
 		for (uint32_t k = 0; k < s->n_chunks; k++) {
 			const struct fp_chunk c = fp_chunk_of(host_row(p, s, aim), 0, s->bytes, s->elems, s->dtype,
-							      s->chunk_bytes, k, record);
+							      p->chunk_bytes, k, record);
 			fp_host_chunk(&c, (const void *)(uintptr_t)c.address, aim->slot, p->ring.shot[shot].sequence,
 				      e);
 		}

@@ -147,15 +147,12 @@ static void copy_plane(struct probe_pool *p, struct probe_plane *to, const struc
 	p->reach_low = to->reach_low < p->reach_low ? to->reach_low : p->reach_low;
 }
 
-static void cut_planes(struct probe_pool *p)
+static void count_chunks(struct probe_pool *p)
 {
-	const uint32_t most = fp_chunk_most(&p->plane[0].bytes, sizeof p->plane[0], p->n_planes);
-
+	p->chunk_bytes = fp_chunk_bytes(&p->plane[0].bytes, sizeof p->plane[0], p->n_planes);
 	for (uint32_t i = 0; i < p->n_planes; i++) {
-		struct probe_plane *s = &p->plane[i];
-		s->chunk_bytes = fp_plane_cut(s->bytes, most);
-		s->n_chunks = (uint32_t)fp_plane_chunks(s->bytes, s->chunk_bytes);
-		p->n_chunks += s->n_chunks;
+		p->plane[i].n_chunks = (uint32_t)fp_plane_chunks(p->plane[i].bytes, p->chunk_bytes);
+		p->n_chunks += p->plane[i].n_chunks;
 	}
 }
 
@@ -199,7 +196,7 @@ int probe_layout_copy(struct probe_pool *p, const struct slotprobe_pool *said)
 		return rc;
 	for (uint32_t i = 0; i < p->n_planes; i++)
 		copy_plane(p, &p->plane[i], &said->planes[i]);
-	cut_planes(p);
+	count_chunks(p);
 	return sort_planes(p);
 }
 

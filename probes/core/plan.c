@@ -34,7 +34,7 @@ static void write_chunks(const struct probe_pool *p, struct fp_chunk *to)
 	for (uint32_t i = 0; i < p->n_planes; i++) {
 		const struct probe_plane *s = &p->plane[i];
 		for (uint32_t k = 0; k < s->n_chunks; k++)
-			*to++ = fp_chunk_of(s->base, s->stride, s->bytes, s->elems, s->dtype, s->chunk_bytes, k,
+			*to++ = fp_chunk_of(s->base, s->stride, s->bytes, s->elems, s->dtype, p->chunk_bytes, k,
 					    record);
 		record += 1 + s->n_chunks;
 	}

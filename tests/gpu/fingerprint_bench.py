@@ -56,9 +56,8 @@ SHAPES = {
     "72 MiB, 96 planes f32 at +4": ([(96, 768 * KIB, "F32")], False),
     "72 MiB, 96 planes bf16 at +2": ([(96, 768 * KIB, "BF16")], False),
 }
-VARIANTS = [{}, {"FP_EVEN": 6}, {"FP_EVEN": 99999}, {"FP_AHEAD": 5}, {"FP_AHEAD": 7}, {"FP_AHEAD": 7, "FP_EVEN": 7}, {"FP_AHEAD": 8, "FP_BLOCKS": 2},
-            {"FP_AHEAD": 12, "FP_BLOCKS": 2}, {"FP_BLOCKS": 4}]
-MOST = [24, 48, 96, 144, 168, 192, 216, 288, 432]  # KiB
+VARIANTS = [{}, {"FP_AHEAD": 4}, {"FP_AHEAD": 5}, {"FP_AHEAD": 7}, {"FP_AHEAD": 8, "FP_BLOCKS": 2}, {"FP_BLOCKS": 4}]
+CHUNKS = [24, 48, 96, 144, 168, 192, 216, 288, 432]  # KiB
 
 
 class Bench:
@@ -92,7 +91,7 @@ class Bench:
         for _ in range(40):
             self.device.call("cuMemsetD8Async", c.c_uint64(self.spare), c.c_ubyte(1), c.c_size_t(1 << 28), self.device.stream)
 
-    def slots(self, shape: list[tuple[int, int, str]], shift: int, most: int) -> Slots:
+    def slots(self, shape: list[tuple[int, int, str]], shift: int, chunk: int) -> Slots:
         slot_bytes = sum(n * size for n, size, _ in shape)
         n_slots = max(ROTATE_BYTES // slot_bytes, 3)
         planes, at = [], self.pool + shift
@@ -101,7 +100,7 @@ class Bench:
                 number = DTYPES.index(dtype)
                 planes.append(Plane(base=at, stride=size, bytes=size, elems=size // ELEM_BYTES[number], dtype=number))
                 at += n_slots * size
-        return Slots(self.device, self.twin, planes, 0, n_slots, most=most)
+        return Slots(self.device, self.twin, planes, 0, n_slots, chunk=chunk)
 
     def spans(self, work, n: int, repeats: int) -> float:
         """Median us of n calls of work, between two events."""
@@ -116,10 +115,10 @@ class Bench:
             times.append(self.device.elapsed_us(begin, end))
         return statistics.median(times) / n
 
-    def time(self, name: str, most: int = 0, thorough: bool = True) -> dict:
+    def time(self, name: str, chunk: int = 0, thorough: bool = True) -> dict:
         """us by each of the three ways; by `added` alone unless thorough."""
         shape = SHAPES[name][0]
-        slots = self.slots(shape, int(name.split(" at +")[1]) if " at +" in name else 0, most)
+        slots = self.slots(shape, int(name.split(" at +")[1]) if " at +" in name else 0, chunk)
         launch, number, stride = slots.launch, 0, step(slots.launch.n_slots)
 
         def one() -> None:
@@ -153,7 +152,7 @@ class Bench:
         self.device.sync()
         if not slots.over() or slots.status()[0]:
             raise RuntimeError(f"{name}: the launch is not over, or status {slots.status()}")
-        found |= {"bytes": sum(n * size for n, size, _ in shape), "chunk_bytes": slots.most, "blocks": launch.n_chunks}
+        found |= {"bytes": sum(n * size for n, size, _ in shape), "chunk_bytes": slots.chunk, "blocks": launch.n_chunks}
         slots.free()
         return found
 
@@ -162,14 +161,14 @@ def tune(bench: Bench) -> dict:
     """added us of each shape for each way to build the kernel, and with chunks of other sizes."""
     table, plain = {}, {name: shape for name, shape in SHAPES.items() if shape[1] or "MiB, 36 planes" in name}
 
-    def row(title: str, most: int) -> None:
-        table[title] = {name: bench.time(name, most, False)["added_us"] for name in plain} | bench.device.attributes
+    def row(title: str, chunk: int) -> None:
+        table[title] = {name: bench.time(name, chunk, False)["added_us"] for name in plain} | bench.device.attributes
         print(f"{title:30}" + "".join(f"{table[title][name]:8.2f}" for name in plain) +
               f"   {bench.device.attributes['registers']} registers, {bench.device.attributes['local_bytes']} local", flush=True)
 
     print("columns: " + "; ".join(plain))
-    for most in MOST:
-        row(f"chunks of {most} KiB at most", most * KIB)
+    for chunk in CHUNKS:
+        row(f"chunks of {chunk} KiB", chunk * KIB)
     for variant in VARIANTS:
         with tempfile.NamedTemporaryFile(suffix=".ptx") as out:
             subprocess.run([os.environ.get("NVCC", "nvcc"), "-ptx", "-arch=compute_75", "-O3", f"-I{ROOT}",

@@ -14,7 +14,7 @@ import time
 import numpy as np
 
 from fingerprint_device import (DTYPES, ELEM_BYTES, OK, OUT_OF_RANGE, PADDING, REGION_VALUES, Device, Plane, Print, Region, Slots,
-                                constant, cut, host_twin)
+                                constant, host_twin)
 
 SIZES = [0, 1, 3, 4, 7, 8, 9, 15, 16, 17, 24, 31, 33, 100, 255, 1000, 4079, 4080, 4081, 4096, 4097, 4104, 8192, 12288, 24576, 36864, 65521,
          65535, 65536, 65537, 65552, 65560, 70000, 131072, 196608 + 36, 500001]
@@ -107,7 +107,7 @@ class World:
         for number, (dtype, size, shift, gap, fill) in enumerate(self.specs):
             want, at = Print(), (slot - self.first_slot) * (size + gap)
             piece = self.data[number][at:at + size]
-            self.twin.fp_host_plane_of(piece, size, size // ELEM_BYTES[DTYPES.index(dtype)], DTYPES.index(dtype), cut(size, self.slots.most),
+            self.twin.fp_host_plane_of(piece, size, size // ELEM_BYTES[DTYPES.index(dtype)], DTYPES.index(dtype), self.slots.chunk,
                                        c.byref(want))
             got = prints[number]
             where = f"{dtype} {size} bytes shift {shift} {fill}"
@@ -177,8 +177,8 @@ def check_large(device: Device, twin: c.CDLL) -> list[str]:
     world.free()
     specs = [(dtype, (4 << 20) + 4 * number, 0, 16 - 4 * number % 16, fill) for number, dtype in enumerate(DTYPES) for fill in ("ordinary", "special")]
     world = World(device, twin, specs, n_slots=1, seed=5)
-    if world.slots.most < 4 * constant("FP_CHUNK_LEAST"):
-        faults.append(f"chunks of {world.slots.most} bytes have no rounds in a row")
+    if world.slots.chunk < 4 * constant("FP_CHUNK_UNIT"):
+        faults.append(f"chunks of {world.slots.chunk} bytes have no rounds in a row")
     world.run(0)
     faults += world.faults(0)
     world.free()

@@ -63,15 +63,6 @@ def constant(name: str) -> int:
     raise ValueError(f"fingerprint.h has no {name}")
 
 
-ROW = constant("FP_CHUNK_ROW")
-
-
-def cut(plane_bytes: int, most: int) -> int:
-    """fp_plane_cut."""
-    chunks = max(-(-plane_bytes // most), 1)
-    return max(-(-plane_bytes // (chunks * ROW)), 1) * ROW
-
-
 def host_twin() -> c.CDLL:
     """fingerprint_host.c as a library."""
     folder = tempfile.mkdtemp(prefix="fingerprint")
@@ -84,8 +75,8 @@ def host_twin() -> c.CDLL:
     twin.fp_regions_in.argtypes = [c.c_void_p, c.c_uint32, c.c_void_p, c.c_uint32]
     twin.fp_read_status.argtypes = [c.c_void_p, c.c_uint32, c.c_void_p]
     twin.fp_read_plane.argtypes = [c.c_void_p, c.c_uint32, c.c_uint32, c.c_uint64, c.c_void_p]
-    twin.fp_chunk_most.argtypes = [c.POINTER(c.c_uint64), c.c_size_t, c.c_uint32]
-    twin.fp_chunk_most.restype = c.c_uint32
+    twin.fp_chunk_bytes.argtypes = [c.POINTER(c.c_uint64), c.c_size_t, c.c_uint32]
+    twin.fp_chunk_bytes.restype = c.c_uint32
     twin.fp_host_plane_of.restype = twin.fp_read_plane.restype = None
     return twin
 
@@ -196,18 +187,17 @@ class Slots:
     """Planes of a pool on the device, with everything that a launch needs."""
 
     def __init__(self, device: Device, twin: c.CDLL, planes: list[Plane], first_slot: int, n_slots: int, regions: list[Region] = (),
-                 most: int = 0):
+                 chunk: int = 0):
         self.device, self.twin, self.planes = device, twin, planes
-        self.most = most or twin.fp_chunk_most((c.c_uint64 * len(planes))(*(plane.bytes for plane in planes)), 8, len(planes))
+        self.chunk = chunk or twin.fp_chunk_bytes((c.c_uint64 * len(planes))(*(plane.bytes for plane in planes)), 8, len(planes))
         chunks, self.first, self.n_records = [], [], 0
         for plane in planes:
-            size = cut(plane.bytes, self.most)
-            n = max(-(-plane.bytes // size), 1)
+            n = max(-(-plane.bytes // self.chunk), 1)
             self.first.append((self.n_records, n))
             for k in range(n):
-                start = k * size
+                start = k * self.chunk
                 chunks.append(Chunk(address=plane.base + start, stride=plane.stride, start=start, elems=plane.elems,
-                                    bytes=min(plane.bytes - start, size), dtype=plane.dtype, record=self.n_records + 1 + k))
+                                    bytes=min(plane.bytes - start, self.chunk), dtype=plane.dtype, record=self.n_records + 1 + k))
             self.n_records += 1 + n
         self.entry_bytes = c.sizeof(Entry) + self.n_records * c.sizeof(Record)
         self.here, there = device.mapped(self.entry_bytes)

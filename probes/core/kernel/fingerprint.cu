@@ -12,7 +12,7 @@
 #include "probes/core/kernel/fingerprint_ops.h"
 
 #ifndef FP_AHEAD
-#define FP_AHEAD 6 // vectors that a lane has in flight: those of FP_CHUNK_LEAST
+#define FP_AHEAD 6 // vectors that a lane has in flight: those of FP_CHUNK_UNIT
 #endif
 #ifndef FP_BLOCKS
 #define FP_BLOCKS 3 // blocks on a multiprocessor that the registers must allow: FP_CHUNKS_AT_ONCE

@@ -14,12 +14,11 @@
 #define FP_MAX_REGIONS   8
 #define FP_REGION_VALUES 64 /* first integers of a region that are kept */
 
-/* One block fingerprints one chunk of one plane; a chunk never spans planes. Its size is a number of rows and follows from the
+/* One block fingerprints one chunk of one plane; a chunk never spans planes. Its size is a number of units and follows from the
  * bytes of the slot's planes alone, never from the GPU: l2 depends on it, and two runs must agree. */
-#define FP_CHUNK_ROW      4096u           /* a vector of 16 bytes for each thread */
-#define FP_CHUNK_LEAST    24576u          /* 6 rows: what the threads have in flight */
-#define FP_CHUNK_MOST     (1024u * 4096u) /* l2 adds up a thousand fp32 at most, and integers of 8 bits do not overflow */
-#define FP_CHUNKS_AT_ONCE 396u            /* an H200 runs so many: three on each of 132 multiprocessors */
+#define FP_CHUNK_UNIT     24576u /* 6 vectors of 16 bytes for each thread: what they have in flight */
+#define FP_CHUNK_MOST     170u   /* units: l2 adds up a thousand fp32 at most, and integers of 8 bits do not overflow */
+#define FP_CHUNKS_AT_ONCE 396u   /* an H200 runs so many: three on each of 132 multiprocessors */
 
 #define FP_KERNEL_NAME "slotprobe_fingerprint" /* (struct fp_launch by value); grid: n_chunks, block: FP_THREADS */
 #define FP_READY_NAME  "slotprobe_ready" /* (uint64_t word, uint32_t value): stores value there, system-wide; 1 x 1 */
@@ -92,30 +91,20 @@ struct fp_launch {
 };
 
 #ifndef __CUDACC__
-/* How large a chunk may be in a slot of n_planes planes, whose bytes stand `apart` bytes from each other (fp_plane_cut says
- * how large a plane's are): a multiple of FP_CHUNK_ROW. */
-uint32_t fp_chunk_most(const uint64_t *bytes, size_t apart, uint32_t n_planes);
+/* Size of the chunks of a slot of n_planes planes, whose bytes stand `apart` bytes from each other. */
+uint32_t fp_chunk_bytes(const uint64_t *bytes, size_t apart, uint32_t n_planes);
 
-/* At least 1: a plane without bytes has one chunk without bytes. chunk_bytes: the size of one, or the most it may have. */
+/* At least 1: a plane without bytes has one chunk without bytes. */
 static inline uint64_t fp_plane_chunks(uint64_t plane_bytes, uint32_t chunk_bytes)
 {
 	return plane_bytes ? (plane_bytes + chunk_bytes - 1) / chunk_bytes : 1;
-}
-
-/* Size of a plane's chunks, but the last, where none may have more than `most`: all alike, as far as rows allow. */
-static inline uint32_t fp_plane_cut(uint64_t plane_bytes, uint32_t most)
-{
-	const uint64_t n = fp_plane_chunks(plane_bytes, most) * FP_CHUNK_ROW;
-	const uint64_t rows = (plane_bytes + n - 1) / n;
-
-	return (uint32_t)(rows ? rows : 1) * FP_CHUNK_ROW;
 }
 
 /* Chunk number `index` of a plane whose first slot is at `base`; record: that of the plane's samples. */
 struct fp_chunk fp_chunk_of(uint64_t base, int64_t stride, uint64_t bytes, uint64_t elems, uint32_t dtype,
 			    uint32_t chunk_bytes, uint32_t index, uint32_t record);
 
-/* Host twin: fingerprints one plane at `data`, bit for bit as the kernel. chunk_bytes: fp_plane_cut. */
+/* Host twin: fingerprints one plane at `data`, bit for bit as the kernel. chunk_bytes: fp_chunk_bytes of the whole slot. */
 void fp_host_plane_of(const void *data, uint64_t bytes, uint64_t elems, uint32_t dtype, uint32_t chunk_bytes,
 		      struct fp_print *out);
 /* The same for a slot of this one plane. */

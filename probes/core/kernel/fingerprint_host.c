@@ -352,7 +352,7 @@ void fp_host_plane_of(const void *data, uint64_t bytes, uint64_t elems, uint32_t
 
 void fp_host_plane(const void *data, uint64_t bytes, uint64_t elems, uint32_t dtype, struct fp_print *out)
 {
-	fp_host_plane_of(data, bytes, elems, dtype, fp_plane_cut(bytes, fp_chunk_most(&bytes, sizeof bytes, 1)), out);
+	fp_host_plane_of(data, bytes, elems, dtype, fp_chunk_bytes(&bytes, sizeof bytes, 1), out);
 }
 
 /* ---- the protocol of one launch ---- */

@@ -9,7 +9,7 @@
  * two changed words (swaps of words, of top bits too) do not cancel by construction.
  *
  * The sum of squares has one order, so that it is the same bit for bit wherever it is computed:
- *	1. A chunk (fp_plane_cut) is vectors of 16 bytes; lane t of 256 takes vectors t, t + 256, t + 512, ...
+ *	1. A chunk (fp_chunk_bytes) is vectors of 16 bytes; lane t of 256 takes vectors t, t + 256, t + 512, ...
  *	2. A lane has one accumulator for each 4-byte column of its vectors, and adds the elements of that column in
  *	   ascending order: acc = fma(x, x, acc) in fp32 for fp32, fp16, bf16, fp8 and int32 (rounded to fp32 first);
  *	   acc + x * x in fp64, each operation rounded, for fp64 (there a column is 8 bytes); exactly, in integers, for

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_chunks.c: how slots are cut: the shapes of models come out in whole rounds, and every shape in chunks that cover it.
+ * test_chunks.c: how slots are cut: the shapes of models come out in whole rounds, and every shape in whole units that cover it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,21 +24,17 @@ static void planes(uint32_t n, uint64_t each)
 		bytes[n_planes++] = each;
 }
 
-/* Chunks of the slot; checks that each plane's cover it and are alike. */
+/* Chunks of the slot; checks that they have whole units and cover it. */
 static uint64_t chunks(void)
 {
-	const uint32_t most = fp_chunk_most(bytes, sizeof bytes[0], n_planes);
+	const uint32_t size = fp_chunk_bytes(bytes, sizeof bytes[0], n_planes);
 	uint64_t n = 0;
 
-	assert_in_range(most, FP_CHUNK_LEAST, FP_CHUNK_MOST);
+	assert_in_range(size, FP_CHUNK_UNIT, FP_CHUNK_MOST * FP_CHUNK_UNIT);
+	assert_int_equal(size % FP_CHUNK_UNIT, 0);
 	for (uint32_t i = 0; i < n_planes; i++) {
-		const uint32_t size = fp_plane_cut(bytes[i], most);
 		const uint64_t own = fp_plane_chunks(bytes[i], size);
-		assert_in_range(size, FP_CHUNK_ROW, most);
-		assert_int_equal(size % FP_CHUNK_ROW, 0);
-		assert_int_equal(own, fp_plane_chunks(bytes[i], most));
-		assert_true(own * size >= bytes[i] && (own - 1) * size <= bytes[i]);
-		assert_true(!bytes[i] || (size - FP_CHUNK_ROW) * own < bytes[i]);
+		assert_true(own * size >= bytes[i] && (own == 1 || (own - 1) * size < bytes[i]));
 		n += own;
 	}
 	n_planes = 0;
@@ -92,7 +88,7 @@ static void test_odd_sizes(void **state)
 	planes(1, 1);
 	assert_int_equal(chunks(), 4);
 	planes(1, 1ull << 40);
-	assert_int_equal(chunks(), (1ull << 40) / FP_CHUNK_MOST);
+	assert_int_equal(chunks(), (1ull << 40) / (FP_CHUNK_MOST * FP_CHUNK_UNIT) + 1);
 	for (int turn = 0; turn < 300; turn++) {
 		for (uint32_t i = 1 + turn % 40; i; i--) {
 			seed = seed * 6364136223846793005ull + 1442695040888963407ull;
@@ -111,7 +107,8 @@ static void test_only_sizes_count(void **state)
 	const uint64_t dense[] = { 5, 40 * MIB, 3 * MIB };
 
 	(void)state;
-	assert_int_equal(fp_chunk_most(&apart[0].bytes, sizeof apart[0], 3), fp_chunk_most(dense, sizeof dense[0], 3));
+	assert_int_equal(fp_chunk_bytes(&apart[0].bytes, sizeof apart[0], 3),
+			 fp_chunk_bytes(dense, sizeof dense[0], 3));
 }
 
 int main(void)

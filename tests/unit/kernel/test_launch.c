@@ -69,12 +69,12 @@ static void test_shapes(void **state)
 	(void)state;
 	world_start(&w, 0);
 	world_plane(&w, F32, 0, 0, 0, FILL_ORDINARY);
-	world_plane(&w, F32, FP_CHUNK_LEAST * 3 + 4, 0, 12, FILL_SPECIAL);
-	world_plane(&w, BF16, FP_CHUNK_LEAST * 2, 0, 0, FILL_ORDINARY);
+	world_plane(&w, F32, FP_CHUNK_UNIT * 3 + 4, 0, 12, FILL_SPECIAL);
+	world_plane(&w, BF16, FP_CHUNK_UNIT * 2, 0, 0, FILL_ORDINARY);
 	world_plane(&w, F16, 0, 0, 0, FILL_ORDINARY);
 	world_plane(&w, I32, 40, 0, 8, FILL_ORDINARY);
-	world_plane(&w, F64, FP_CHUNK_LEAST, 0, 0, FILL_SPECIAL);
-	world_plane(&w, RAW, FP_CHUNK_LEAST + 1, 0, 15, FILL_BITS);
+	world_plane(&w, F64, FP_CHUNK_UNIT, 0, 0, FILL_SPECIAL);
+	world_plane(&w, RAW, FP_CHUNK_UNIT + 1, 0, 15, FILL_BITS);
 	world_region(&w, 5, 4);
 	world_region(&w, FP_REGION_VALUES, 8);
 	world_region(&w, FP_REGION_VALUES + 9, 1);
@@ -82,7 +82,7 @@ static void test_shapes(void **state)
 	run_in_every_order(3);
 	run_in_every_order(0);
 	for (uint32_t times = 2; times < 5; times++) { /* a lane has one full round after another */
-		w.chunk_bytes = times * FP_CHUNK_LEAST;
+		w.chunk_bytes = times * FP_CHUNK_UNIT;
 		run_in_every_order(3);
 	}
 }
@@ -135,7 +135,7 @@ static void test_slot_on_the_device(void **state)
 	(void)state;
 	world_start(&w, 10);
 	world_plane(&w, F32, 5000, 0, 8, FILL_ORDINARY);
-	world_plane(&w, F32, FP_CHUNK_LEAST + 8, 0, 8, FILL_ORDINARY);
+	world_plane(&w, F32, FP_CHUNK_UNIT + 8, 0, 8, FILL_ORDINARY);
 	for (uint32_t bytes = 4; bytes <= 8; bytes += 4) {
 		device_slot(bytes, 12);
 		world_expect(&w, 12);
@@ -161,7 +161,7 @@ static void test_nothing_is_read_out_of_range(void **state)
 	world_start(&w, 0);
 	world_plane(&w, F32, 5000, 0, 0, FILL_ORDINARY);
 	world_plane(&w, F32, 0, 0, 16, FILL_ORDINARY);
-	world_plane(&w, F32, FP_CHUNK_LEAST * 2, 0, 0, FILL_ORDINARY);
+	world_plane(&w, F32, FP_CHUNK_UNIT * 2, 0, 0, FILL_ORDINARY);
 	w.plane[0].base = w.plane[2].base = 0x1000;
 	static const int64_t slots[] = { -1, WORLD_SLOTS, INT64_MAX, INT64_MIN };
 	for (size_t i = 0; i < 4; i++)
@@ -184,7 +184,7 @@ static void test_torn_records(void **state)
 	(void)state;
 	world_start(&w, 0);
 	world_plane(&w, F32, 4096, 0, 0, FILL_ORDINARY);
-	world_plane(&w, F32, FP_CHUNK_LEAST + 64, 0, 0, FILL_ORDINARY);
+	world_plane(&w, F32, FP_CHUNK_UNIT + 64, 0, 0, FILL_ORDINARY);
 	world_region(&w, 9, 8);
 	run_in_every_order(1);
 	for (uint32_t i = 0; i < w.n_records; i++)
@@ -233,7 +233,7 @@ static void test_slot_that_changes(void **state)
 	int64_t found;
 
 	world_start(&w, 0);
-	world_plane(&w, F32, FP_CHUNK_LEAST * 4, 0, 0, FILL_ORDINARY);
+	world_plane(&w, F32, FP_CHUNK_UNIT * 4, 0, 0, FILL_ORDINARY);
 	world_plane(&w, F32, 4096, 0, 0, FILL_ORDINARY);
 	world_plane(&w, F32, 4096, 0, 0, FILL_ORDINARY);
 	for (size_t i = 0; i < 5; i++)
@@ -261,7 +261,7 @@ static void test_a_chunk_is_of_one_slot(void **state)
 
 	(void)state;
 	world_start(&w, 0);
-	world_plane(&w, F32, FP_CHUNK_LEAST, 0, 0, FILL_ORDINARY);
+	world_plane(&w, F32, FP_CHUNK_UNIT, 0, 0, FILL_ORDINARY);
 	w.launch.slot_ptr = (uint64_t)(uintptr_t)&w.slot64;
 	w.launch.slot_ptr_bytes = 8;
 	for (uint64_t seed = 0; seed < 6; seed++) {

@@ -41,7 +41,7 @@ static void same(const struct fp_print *want, const struct fp_print *got, const 
 /* Of a slot of one plane. */
 static uint32_t cut(uint64_t bytes)
 {
-	return fp_plane_cut(bytes, fp_chunk_most(&bytes, sizeof bytes, 1));
+	return fp_chunk_bytes(&bytes, sizeof bytes, 1);
 }
 
 /* Without AVX2, whatever this CPU has. */
@@ -169,7 +169,7 @@ static void test_elems_may_lie(void **state)
 static void test_roundings(void **state)
 {
 	(void)state;
-	static unsigned char data[FP_CHUNK_LEAST];
+	static unsigned char data[FP_CHUNK_UNIT];
 	for (uint32_t dtype = 0; dtype < N_DTYPES; dtype++)
 		for (uint64_t seed = 0; seed < 20; seed++) {
 			fill_plane(data, sizeof(data), dtype, FILL_SPARSE, seed);
@@ -180,7 +180,7 @@ static void test_roundings(void **state)
 static void test_many_chunks(void **state)
 {
 	(void)state;
-	const uint64_t bytes = 300ull * FP_CHUNK_LEAST * 7 + 20;
+	const uint64_t bytes = 300ull * FP_CHUNK_UNIT * 7 + 20;
 	assert_true(fp_plane_chunks(bytes, cut(bytes)) > FP_LANES);
 	unsigned char *data = malloc(bytes);
 	assert_non_null(data);

@@ -19,7 +19,7 @@ void world_start(struct world *w, int64_t first_slot)
 	w->entry = malloc(ENTRY_BYTES);
 	assert_non_null(w->entry);
 	w->launch.chunks = address_of(w->chunk);
-	w->chunk_bytes = FP_CHUNK_LEAST;
+	w->chunk_bytes = FP_CHUNK_UNIT;
 	w->launch.entry = address_of(w->entry);
 	w->launch.regions = address_of(w->region);
 	w->launch.first_slot = first_slot;
