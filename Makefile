@@ -100,6 +100,9 @@ $(CMD): $(CMD_O)
 include $(wildcard */module.mk */*/module.mk */*/*/module.mk)
 -include $(LIB_O:.o=.d) $(AUDIT_O:.o=.d) $(CMD_O:.o=.d)
 
+# What `slotprobe selftest` and the tutorial run, with and without a GPU.
+all: $(TOY) $(TOY_KERNELS) $(CPUDRIVER) $(CPUDRIVER_DIR)/libcuda.so $(FINGERPRINT_SO)
+
 # ---- tests ----
 .PHONY: tests check demo lint unit
 tests: tests-programs $(UNIT_TESTS)

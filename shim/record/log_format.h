@@ -5,8 +5,8 @@
  * page.
  *
  * Rules: little endian, every structure a multiple of 8 bytes without holes, reserved fields 0. Nothing is
- * back-patched. A reader refuses a version that it does not know; a writer that changes any structure raises
- * LOG_VERSION.
+ * back-patched. A reader refuses a version that it does not know; a writer that changes any structure, or what is
+ * measured of the same bytes (the order in which l2 is summed up, say), raises LOG_VERSION.
  */
 #ifndef LOG_FORMAT_H
 #define LOG_FORMAT_H
@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LOG_VERSION    1u
+#define LOG_VERSION    2u
 #define LOG_BYTE_ORDER 0x01020304u
 
 /* ---- the log file: RUN/<host>.<pid>.<starttime>.log ------------------------------------------------------------- */

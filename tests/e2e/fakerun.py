@@ -52,7 +52,7 @@ def seal(page: Page) -> Page:
 
 def page(pid: int = 4194300, start: int = 7, host: str = "elsewhere", state: int = ENDED, **fields) -> Page:
     """A sound page in which nothing was counted."""
-    p = Page(magic=b"SLPRCTR\n", version=1, byte_order=0x01020304, page_bytes=ctypes.sizeof(Page), row_offset=Page.row.offset,
+    p = Page(magic=b"SLPRCTR\n", version=2, byte_order=0x01020304, page_bytes=ctypes.sizeof(Page), row_offset=Page.row.offset,
              row_bytes=ctypes.sizeof(Row), max_rows=MAX_ROWS, pid=pid, starttime=start, comm=b"toy", host=host.encode(),
              state=state, recording=1, n_rows=len(CORE_ROWS))
     for i, name in enumerate(CORE_ROWS):
@@ -98,7 +98,7 @@ def chunk(seq: int, first: int, records: list) -> bytes:
 def log(pid: int = 4194300, start: int = 7, chunks: bytes = b"") -> bytes:
     """A sound log: the file header and what follows."""
     def head(crc):
-        return struct.pack("<8sIIIIQQ4Q", b"SLPRLOG\n", 1, 0x01020304, 72, crc, pid, start, 0, 0, 0, 0)
+        return struct.pack("<8sIIIIQQ4Q", b"SLPRLOG\n", 2, 0x01020304, 72, crc, pid, start, 0, 0, 0, 0)
     return head(crc32c(head(0))) + chunks
 
 

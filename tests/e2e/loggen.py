@@ -238,7 +238,7 @@ class Process:
         records = list(self.records)
         if self.end:
             records.append(record(END, self.now + 1, 3000, len(records)))
-        head = [b"SLPRLOG\n", 1, 0x01020304, struct.calcsize(FILE_HEADER), 0, self.pid, self.starttime, 0, 0, 0, 0]
+        head = [b"SLPRLOG\n", 2, 0x01020304, struct.calcsize(FILE_HEADER), 0, self.pid, self.starttime, 0, 0, 0, 0]
         head[4] = crc32c(struct.pack(FILE_HEADER, *head))
         return struct.pack(FILE_HEADER, *head) + b"".join(self.chunks(records))
 
@@ -260,7 +260,7 @@ class Process:
         out += [bytes(struct.calcsize(ROW))] * (MAX_ROWS - n)
         written = len(self.records) + int(self.end)
         size = struct.calcsize(PAGE_HEAD) + MAX_ROWS * struct.calcsize(ROW)
-        head = [b"SLPRCTR\n", 1, 0x01020304, size, struct.calcsize(PAGE_HEAD), struct.calcsize(ROW), MAX_ROWS, self.pid, self.starttime,
+        head = [b"SLPRCTR\n", 2, 0x01020304, size, struct.calcsize(PAGE_HEAD), struct.calcsize(ROW), MAX_ROWS, self.pid, self.starttime,
                 self.recorded, b"toy", self.host.encode(), b"CUDA 13.0, NVIDIA H200", rank.encode(), 0, n, self.state, 1, 0, 1, 9,
                 1000, 1, written, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, b"", 0, 0, 0, 0]
         packed = struct.pack(PAGE_HEAD, *head)

@@ -65,6 +65,20 @@ def test_a_broken_server_fails(suite):
     assert "exit status 1" in text
 
 
+def test_an_arm_keeps_its_promise(suite):
+    """Where graphs are promised, one has to be launched; what is no arm is none."""
+    status, text = suite(RUN.format(args=["write"], more="").replace("graph-off", "graph-on"))
+    assert status == 1 and "exit status 3" in text and "core.graph_launch" in text, text
+    status, text = suite(RUN.format(args=["write"], more="").replace("graph-off", "graph_on"))
+    assert status == 1 and "arm='graph_on': it is 'graph-on' or 'graph-off'" in text, text
+
+
+def test_a_command_that_does_not_start_is_named(suite):
+    """By record, not by check, which finds no run."""
+    status, text = suite("    slotprobe_run.record(['no-such-command'])")
+    assert status == 1 and "no-such-command" in text and "record failed, status 127" in text and "cannot open the run" not in text, text
+
+
 def test_unproven_fails(suite):
     """No donation, and fewer than expected: both name the counter."""
     status, text = suite(RUN.format(args=["idle"], more=""))

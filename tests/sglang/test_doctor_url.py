@@ -49,9 +49,12 @@ def test_a_server_as_it_should_be(build, serve, runs):
     status, found = doctor(build, "--url", serve({"/server_info": GOOD}), "--run", runs["attached"], *PLAN)
     assert [n for n, c in found.items() if c["state"] != "ok"] == ["graphs"] and status == 1
     assert "16" in found["batch"]["text"] and "3 hooks" in found["plugin"]["text"]
-    status, found = doctor(build, "--url", serve({"/server_info": GOOD | {"disable_decode_cuda_graph": True}}) + "/", "--run",
-                           runs["attached"], *PLAN)
-    assert status == 0 and all(c["state"] == "ok" for c in found.values()), found
+    for off in ({"disable_decode_cuda_graph": True}, {"cuda_graph_backend_decode": "disabled"}):
+        status, found = doctor(build, "--url", serve({"/server_info": GOOD | off}) + "/", "--run", runs["attached"], *PLAN)
+        assert status == 0 and all(c["state"] == "ok" for c in found.values()), found
+    for on in ({"disable_decode_cuda_graph": False}, {"cuda_graph_backend_decode": "full"}):
+        _, found = doctor(build, "--url", serve({"/server_info": GOOD | on}), "--run", runs["attached"], *PLAN)
+        assert [n for n, c in found.items() if c["state"] != "ok"] == ["graphs"]
 
 
 @pytest.mark.parametrize("change, check, state", [

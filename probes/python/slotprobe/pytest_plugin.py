@@ -18,6 +18,8 @@ import subprocess
 import pytest
 
 NOT_RECORDED = 125  # record's own failure
+LAUNCHED = "core.graph_launch>=1"  # what the arm graph-on promises: a server in which no graph ran has shown nothing of graphs
+ARMS = (None, "graph-on", "graph-off")
 CHECK_TIMEOUT = 600
 
 
@@ -52,20 +54,23 @@ class Recorded:
         self.runs = []  # (path, expectations)
 
     def _line(self, argv, arm, expect, options):
+        if arm not in ARMS:
+            pytest.fail(f"slotprobe: arm={arm!r}: it is 'graph-on' or 'graph-off'", pytrace=False)
         run = self.folder / f"slotprobe-run.{len(self.runs)}"
-        self.runs.append((run, [expect] if isinstance(expect, str) else list(expect)))
+        expect = [expect] if isinstance(expect, str) else list(expect)
+        self.runs.append((run, expect + [LAUNCHED] * (arm == "graph-on")))
         arm = ["--arm", arm] if arm else []
         return [self.program, "record", "-o", str(run), *arm, *map(str, options), "--", *map(str, argv)]
 
     def record(self, argv, arm=None, expect=(), options=(), **kwargs):
         """Runs a command to its end; returns subprocess.CompletedProcess, its output as text.
 
-        arm: the run's label. expect: what check is to demand besides, "PROBE>=N". options: more of `slotprobe record`. The rest goes to
+        arm: "graph-on", which then has to launch a graph, or "graph-off". expect: what check is to demand besides, "PROBE>=N". options: more of `slotprobe record`. The rest goes to
         subprocess.run.
         """
         done = subprocess.run(self._line(argv, arm, expect, options), **{"capture_output": True, "text": True, "check": False, **kwargs})
-        if done.returncode == NOT_RECORDED:
-            pytest.fail(f"slotprobe record failed:\n{done.stderr or ''}", pytrace=False)
+        if done.returncode == NOT_RECORDED or not self.runs[-1][0].exists():
+            pytest.fail(f"slotprobe record failed, status {done.returncode}:\n{done.stderr or ''}", pytrace=False)
         return done
 
     @contextlib.contextmanager
