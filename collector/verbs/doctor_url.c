@@ -140,6 +140,10 @@ static json_t *ask_by(json_t *rules, const char *url, struct error *error)
 			json_decref(info);
 			info = NULL;
 		}
+		if (!info) {
+			later = *say;
+			error_set(say, "asked for %s: %s", path, later.text);
+		}
 		say = &later;
 	}
 	return info;
