@@ -665,6 +665,47 @@ static void sets_that_cannot_be_placed_are_on_the_safe_side(void **state)
 
 /* ---- launches ---- */
 
+static void own_launch(cu_graph_exec exec, cu_result result)
+{
+	own_add(shim_observer.own_launch_begun, CTR_BEGIN_ONE);
+	assert_int_equal(shim_observer.own_launch_end(exec, NULL, result), result);
+}
+
+static void shared_launch(cu_graph_exec exec, cu_result result)
+{
+	ctr_begin(ctr_core(CTR_ROW_GRAPH_LAUNCH));
+	assert_int_equal(shim_observer.launch_end(exec, NULL, result), result);
+}
+
+/* What one thread counts without the lock prefix nobody else may write, on the usual road and on the slow one. */
+static void each_launch_is_counted_in_its_threads_words(void **state)
+{
+	const struct ctr_row *row = fake_row(CTR_ROW_GRAPH_LAUNCH), *pools = fake_row(CTR_ROW_POOL_LAUNCHES);
+
+	(void)state;
+	assert_int_equal(toy_add(0), 0);
+	add_kernel(&graph, &toy.ssm);
+	shim_observer.instantiated(EXEC(0), &graph, CU_SUCCESS);
+	for (unsigned i = 0; i < 5; i++)
+		own_launch(EXEC(i % 2), CU_SUCCESS); /* the second was never read */
+	for (unsigned i = 0; i < 3; i++)
+		shared_launch(EXEC(i % 2), CU_SUCCESS);
+	own_launch(EXEC(0), 1);
+	own_launch(EXEC(0), 1);
+	shared_launch(EXEC(0), 1);
+	assert_int_equal(row->own_begun, 7ull << CTR_FLIGHT_BITS);
+	assert_int_equal(row->begun, 4ull << CTR_FLIGHT_BITS);
+	assert_int_equal(row->own_committed, 5);
+	assert_int_equal(row->outcome[CTR_COMMITTED], 3);
+	assert_int_equal(row->outcome[CTR_ERROR_DRIVER], 3);
+	assert_int_equal(pools->own_committed, 5);
+	assert_int_equal(pools->outcome[0], 3);
+	assert_int_equal(probe_counts.launches.own, 5);
+	assert_int_equal(probe_counts.launches.shared, 3);
+	assert_int_equal(probe_pools[0].launches.own, 5);
+	assert_int_equal(probe_pools[0].launches.shared, 3);
+}
+
 static void launches_that_count_for_every_pool(void **state)
 {
 	(void)state;
@@ -814,6 +855,7 @@ int main(void)
 		T(a_forks_child_reads_its_own_graphs),
 		T(sets_that_cannot_be_placed_are_on_the_safe_side),
 		T(launches_that_count_for_every_pool),
+		T(each_launch_is_counted_in_its_threads_words),
 		T(events_say_how_many_launches_came_before),
 		T(launches_are_recorded_when_asked_for),
 		T(handles_come_back),

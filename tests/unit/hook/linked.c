@@ -243,8 +243,7 @@ static void threads(void)
 	CHECK_INT(CTR_IN_FLIGHT(seen()->own_begun) + CTR_IN_FLIGHT(seen()->begun),
 		  THREADS * LAUNCHES); /* nobody takes them off here */
 	CHECK_INT(seen()->own_ends, CTR_ATTEMPTED(seen()->own_begun));
-	CHECK(!seen()->own_ends ||
-	      seen()->own_ends == LAUNCHES); /* of one thread, if it is not the one that ran before */
+	CHECK_INT(seen()->own_ends, LAUNCHES); /* of one thread, the first */
 }
 
 /* Only that a launch arrives, for the runs with other preloads. */
