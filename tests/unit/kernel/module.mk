@@ -26,9 +26,11 @@ $(KERNEL_UNIT)/test_emulated.o: tests/unit/kernel/test_launch.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -DWITH_EMULATOR -c $< -o $@
 
+# Misaligned loads trap, as on the device.
 $(KERNEL_UNIT)/emulate.o: tests/unit/kernel/emulate.cpp
 	@mkdir -p $(@D)
-	$(CXX) $(CPPFLAGS_ALL) -std=gnu++17 $(OPT) -Wall -Wextra -Werror -Wno-unknown-pragmas -ffp-contract=off -MMD -MP -c $< -o $@
+	$(CXX) $(CPPFLAGS_ALL) -std=gnu++17 $(OPT) -Wall -Wextra -Werror -Wno-unknown-pragmas -ffp-contract=off \
+		-fsanitize=alignment -fsanitize-undefined-trap-on-error -MMD -MP -c $< -o $@
 
 $(KERNEL_UNIT)/test_plane: $(addprefix $(KERNEL_UNIT)/,test_plane.o reference.o fingerprint_chunks.o)
 $(KERNEL_UNIT)/test_chunks: $(addprefix $(KERNEL_UNIT)/,test_chunks.o fingerprint_chunks.o)

@@ -73,6 +73,13 @@ static void test_many_planes(void **state)
 	assert_int_equal(chunks(), 500);
 	planes(500, MIB);
 	assert_int_equal(chunks(), 1500);
+	/* what a round costs, the fewer of two that cost alike, and how many are tried: a run's l2 is that of the next version */
+	planes(410, 96 * KIB);
+	assert_int_equal(chunks(), 410);
+	planes(410, 128 * KIB);
+	assert_int_equal(chunks(), 820);
+	planes(397, 4 * MIB);
+	assert_int_equal(chunks(), 397 * 5);
 	planes(PLANES, 20 * MIB);
 	assert_in_range(chunks(), 5 * PLANES, 10 * PLANES);
 }
