@@ -7,7 +7,7 @@ import pathlib
 import struct
 
 U32, U64 = ctypes.c_uint32, ctypes.c_uint64
-MAX_ROWS, OUTCOMES, FLIGHT_BITS = 240, 24, 20
+MAX_ROWS, OUTCOMES, FLIGHT_BITS = 240, 22, 20
 CORE_ROWS = ["core.graph_launch", "core.donate", "core.restore", "core.alloc", "core.clear", "core.copy", "core.discard", "core.free",
              "core.step", "core.watch", "core.graph_instantiate", "core.graph_update", "pool_graph_launches",
              "runtime_graph_launches", "runtime_without_driver", "unrouted_entries", "graphs_unreadable", "metadata_lost",
@@ -16,7 +16,8 @@ STARTING, RUNNING, DISK_STOP, WRITE_ERROR, ENDED = range(5)
 
 
 class Row(ctypes.Structure):
-    _fields_ = [("name", ctypes.c_char * 48), ("kind", U32), ("reserved", U32), ("begun", U64), ("outcome", U64 * OUTCOMES)]
+    _fields_ = [("name", ctypes.c_char * 48), ("kind", U32), ("reserved", U32), ("begun", U64), ("outcome", U64 * OUTCOMES),
+                ("own_begun", U64), ("own_committed", U64)]
 
 
 class Page(ctypes.Structure):

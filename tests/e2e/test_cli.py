@@ -389,7 +389,7 @@ def test_a_thread_killed_between_two_counts_is_taken_off_in_flight(slotprobe, tm
 
 
 @pytest.mark.parametrize("counts", [{"attempted": 10, "o0": 9}, {"attempted": 10, "o0": 13, "in_flight": 2},
-                                    {"attempted": 1, "o0": 2**64 - 1, "o2": 2}, {"attempted": 1, "o0": 0, "o23": 2}])
+                                    {"attempted": 1, "o0": 2**64 - 1, "o2": 2}, {"attempted": 1, "o0": 0, "o21": 2}])
 def test_unreconciled_counters(slotprobe, tmp_path, counts):
     attempted = counts.pop("attempted")
     run = fakerun.make(tmp_path / "run", p=fakerun.count(fakerun.page(), "core.donate", attempted, **counts))

@@ -143,9 +143,9 @@ static void each_bad_field_is_found(void **state)
 	}
 	/* 64-bit words that must be 0, of a row that counts one word among them */
 	page->row[0].kind = CTR_PLAIN;
-	for (size_t i = 0; i < 4; i++) {
+	for (size_t i = 0; i < 5; i++) {
 		uint64_t *const zero[] = { &page->reserved_shim[3], &page->reserved_ctl[0], &page->row[0].begun,
-					   &page->row[0].outcome[CTR_OUTCOME_ROOM - 1] };
+					   &page->row[0].own_begun, &page->row[0].outcome[CTR_OUTCOME_ROOM - 1] };
 
 		page->row[0].begun = 0;
 		memset(page->row[0].outcome, 0, sizeof(page->row[0].outcome));
@@ -160,6 +160,50 @@ static void each_bad_field_is_found(void **state)
 	seal();
 	page->comm[0]++; /* an exec changes it */
 	assert_int_equal(ctr_read(path, s, &error), CTR_READ_OK);
+	free(s);
+}
+
+/* ---- what one thread counts in words of its own ---- */
+
+static void set_own(uint64_t begun, uint64_t first, uint64_t own_begun, uint64_t own_committed)
+{
+	page->row[0].begun = begun;
+	memset(page->row[0].outcome, 0, sizeof(page->row[0].outcome));
+	page->row[0].outcome[0] = first;
+	page->row[0].own_begun = own_begun;
+	page->row[0].own_committed = own_committed;
+}
+
+static void a_thread_s_own_words_add(void **state)
+{
+	struct ctr_snapshot *s = malloc(sizeof(*s));
+	const struct ctr_values *v = &s->row[0];
+	struct error error;
+
+	(void)state;
+	set_own(5ull << CTR_FLIGHT_BITS | 2, 3, 7ull << CTR_FLIGHT_BITS | 1, 6);
+	page->row[0].kind = CTR_PROBE;
+	assert_int_equal(ctr_read(path, s, &error), CTR_READ_OK);
+	assert_true(s->reconciled && v->attempted == 12 && v->outcome[0] == 9 && v->in_flight == 3);
+	/* killed between the outcome and the flight */
+	set_own(0, 0, 7ull << CTR_FLIGHT_BITS | 1, 7);
+	assert_int_equal(ctr_read(path, s, &error), CTR_READ_OK);
+	assert_true(s->reconciled && v->attempted == 7 && v->outcome[0] == 7 && v->in_flight == 0);
+	/* more than was begun, and more than a word holds */
+	set_own(0, 0, 7ull << CTR_FLIGHT_BITS, 8);
+	assert_int_equal(ctr_read(path, s, &error), CTR_READ_OK);
+	assert_false(s->reconciled);
+	set_own(0, UINT64_MAX, 7ull << CTR_FLIGHT_BITS, 8);
+	assert_int_equal(ctr_read(path, s, &error), CTR_READ_OK);
+	assert_false(s->reconciled);
+	page->row[0].kind = CTR_PLAIN;
+	set_own(0, 3, 0, 4);
+	assert_int_equal(ctr_read(path, s, &error), CTR_READ_OK);
+	assert_true(v->outcome[0] == 7);
+	set_own(0, UINT64_MAX, 0, 1);
+	assert_int_equal(ctr_read(path, s, &error), CTR_READ_DAMAGED);
+	set_own(0, 0, 0, 0);
+	page->row[0].kind = CTR_PROBE;
 	free(s);
 }
 
@@ -210,6 +254,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(live_snapshots_reconcile, make_page, drop_page),
 		cmocka_unit_test_setup_teardown(finds_rows_by_name, make_page, drop_page),
 		cmocka_unit_test_setup_teardown(each_bad_field_is_found, make_page, drop_page),
+		cmocka_unit_test_setup_teardown(a_thread_s_own_words_add, make_page, drop_page),
 		cmocka_unit_test_setup_teardown(noise_never_crashes, make_page, drop_page),
 	};
 
