@@ -706,6 +706,29 @@ static void each_launch_is_counted_in_its_threads_words(void **state)
 	assert_int_equal(probe_pools[0].launches.shared, 3);
 }
 
+/* A place outlives its pools, and so do its launches: the next pool there begins at 0. */
+static void a_pool_in_a_used_place_begins_at_none(void **state)
+{
+	int id = toy_add(0);
+
+	(void)state;
+	add_kernel(&graph, &toy.ssm);
+	shim_observer.instantiated(EXEC(0), &graph, CU_SUCCESS);
+	own_launch(EXEC(0), CU_SUCCESS);
+	shared_launch(EXEC(0), CU_SUCCESS);
+	assert_int_equal(probe_pool_launches(&probe_pools[0]), 2);
+	do {
+		slotprobe_pool_remove(id);
+		fake_turns(4);
+		id = toy_add(0);
+		assert_true(id >= 0);
+	} while (id % PROBE_POOLS);
+	assert_int_equal(probe_pool_launches(&probe_pools[0]), 0);
+	own_launch(EXEC(0), CU_SUCCESS);
+	shared_launch(EXEC(0), CU_SUCCESS);
+	assert_int_equal(probe_pool_launches(&probe_pools[0]), 2);
+}
+
 static void launches_that_count_for_every_pool(void **state)
 {
 	(void)state;
@@ -856,6 +879,7 @@ int main(void)
 		T(sets_that_cannot_be_placed_are_on_the_safe_side),
 		T(launches_that_count_for_every_pool),
 		T(each_launch_is_counted_in_its_threads_words),
+		T(a_pool_in_a_used_place_begins_at_none),
 		T(events_say_how_many_launches_came_before),
 		T(launches_are_recorded_when_asked_for),
 		T(handles_come_back),

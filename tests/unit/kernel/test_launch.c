@@ -76,6 +76,8 @@ static void test_shapes(void **state)
 	world_plane(&w, F64, FP_CHUNK_UNIT, 0, 0, FILL_SPECIAL);
 	world_plane(&w, RAW, FP_CHUNK_UNIT + 1, 0, 15, FILL_BITS);
 	world_plane(&w, F32, FP_CHUNK_UNIT * 4 - 4, 4, 4, FILL_ORDINARY); /* never at a multiple of 16 */
+	world_plane(&w, F32, FP_CHUNK_UNIT + FP_CHUNK_UNIT / 6, 8, 16,
+		    FILL_ORDINARY); /* nor this: of 8; one vector more */
 	world_region(&w, 5, 4);
 	world_region(&w, FP_REGION_VALUES, 8);
 	world_region(&w, FP_REGION_VALUES + 9, 1);
