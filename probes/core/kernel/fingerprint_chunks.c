@@ -21,10 +21,10 @@ static uint64_t chunks_of(const uint64_t *bytes, size_t apart, uint32_t n_planes
 	return chunks;
 }
 
-/* The fewest units that make no more than so many chunks; more than FP_CHUNK_MOST: none do. */
+/* The fewest units that make no more than so many chunks, which FP_CHUNK_MOST do. */
 static uint32_t units_for(const uint64_t *bytes, size_t apart, uint32_t n_planes, uint64_t chunks)
 {
-	uint32_t low = 1, high = FP_CHUNK_MOST + 1;
+	uint32_t low = 1, high = FP_CHUNK_MOST;
 
 	while (low < high) {
 		uint32_t middle = (low + high) / 2;
@@ -41,12 +41,12 @@ uint32_t fp_chunk_bytes(const uint64_t *bytes, size_t apart, uint32_t n_planes)
 	const uint64_t least = chunks_of(bytes, apart, n_planes, FP_CHUNK_MOST);
 	const uint64_t first = (least + FP_CHUNKS_AT_ONCE - 1) / FP_CHUNKS_AT_ONCE;
 	uint64_t best = UINT64_MAX;
-	uint32_t taken = FP_CHUNK_MOST;
+	uint32_t taken = 0;
 
 	for (uint64_t rounds = first; rounds < first + 4; rounds++) {
 		const uint32_t units = units_for(bytes, apart, n_planes, rounds * FP_CHUNKS_AT_ONCE);
 		const uint64_t cost = rounds * ((uint64_t)units * FP_CHUNK_UNIT + ROUND_BYTES);
-		if (units <= FP_CHUNK_MOST && cost < best) {
+		if (cost < best) {
 			best = cost;
 			taken = units;
 		}
