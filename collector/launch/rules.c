@@ -144,9 +144,18 @@ static const struct {
 	json_t *(*find)(const struct rules_facts *facts, const char *name);
 } places[] = { { "setting", setting }, { "largest", largest }, { "option", option }, { "counter", counter } };
 
+/* In its stead: true where it is that; where it is not, the next place is asked. */
+static json_t *only_if(json_t *found, json_t *is)
+{
+	const bool same = json_equal(found, is);
+
+	json_decref(found);
+	return same ? json_true() : NULL;
+}
+
 static json_t *value_at(json_t *place, const struct rules_facts *facts)
 {
-	json_t *found = NULL;
+	json_t *found = NULL, *is = json_object_get(place, "is");
 
 	for (size_t p = 0; !found && p < sizeof(places) / sizeof(places[0]); p++) {
 		const char *name = json_string_value(json_object_get(place, places[p].name));
@@ -154,7 +163,7 @@ static json_t *value_at(json_t *place, const struct rules_facts *facts)
 		if (name)
 			found = places[p].find(facts, name);
 	}
-	return found;
+	return found && is ? only_if(found, is) : found;
 }
 
 static json_t *value_of(json_t *rules, const char *name, const struct rules_facts *facts)

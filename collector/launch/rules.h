@@ -4,7 +4,8 @@
  *
  * An object: `server`, its name; `paths`, where it says its settings as a JSON object, the first that answers counts; `knows`, settings
  * that tell it from other servers; `values`, each a list of places of which the first that is known counts: {"setting": NAME}, {"largest":
- * NAME of a list}, {"option": NAME}, {"counter": NAME}; `checks`, each a `name` and `clauses`. The first clause counts of which
+ * NAME of a list}, {"option": NAME}, {"counter": NAME}, each perhaps with "is": CONSTANT, which makes it true where it is that and
+ * unknown where it is not; `checks`, each a `name` and `clauses`. The first clause counts of which
  * every condition of `if` holds: ["unknown", VALUE], ["is", VALUE, CONSTANT], ["begins", VALUE, TEXT], ["<" or ">", VALUE, VALUE or
  * NUMBER]. Its `text` may hold {VALUE}.
  */

@@ -127,24 +127,23 @@ static json_t *ask_at(const char *url, const char *path, struct error *error)
 static json_t *ask_by(json_t *rules, const char *url, struct error *error)
 {
 	json_t *paths = json_object_get(rules, "paths"), *info = NULL;
-	struct error later, *say = error; /* the first path that goes wrong is the one to tell of */
+	bool told = false; /* the first path that goes wrong is the one to tell of */
+	struct error why;
 
 	for (size_t i = 0; !info && i < json_array_size(paths) && i < PATHS_MAX; i++) {
 		const char *path = json_string_value(json_array_get(paths, i));
 
 		if (!path)
 			continue;
-		info = ask_at(url, path, say);
+		info = ask_at(url, path, &why);
 		if (info && !rules_know(rules, info)) {
-			error_set(say, "what answers is no server that an adapter knows");
+			error_set(&why, "what answers is no server that an adapter knows");
 			json_decref(info);
 			info = NULL;
 		}
-		if (!info) {
-			later = *say;
-			error_set(say, "asked for %s: %s", path, later.text);
-		}
-		say = &later;
+		if (!info && !told)
+			error_set(error, "asked for %s: %s", path, why.text);
+		told = true;
 	}
 	return info;
 }

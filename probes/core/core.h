@@ -69,10 +69,7 @@ static inline uint64_t probe_launches(const struct probe_launches *launches)
 }
 static inline void probe_launches_add(struct probe_launches *launches, bool own)
 {
-	if (own)
-		own_add(&launches->own, 1);
-	else
-		__atomic_fetch_add(&launches->shared, 1, __ATOMIC_RELAXED);
+	own_or_shared_add(own, &launches->own, &launches->shared, 1);
 }
 
 struct probe_counts {

@@ -26,10 +26,7 @@ static void say(const struct graph_info *g, uint64_t number, cu_stream stream, c
 /* A word of a row or the one beside it that is the launching thread's own. */
 static inline __attribute__((always_inline)) void count(struct ctr_row *row, bool own)
 {
-	if (own)
-		own_add(&row->own_committed, 1);
-	else
-		ctr_add(row, 1);
+	own_or_shared_add(own, &row->own_committed, &row->outcome[0], 1);
 }
 
 static void count_pools(const uint64_t *set, bool own)

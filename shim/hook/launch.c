@@ -10,18 +10,20 @@ __thread struct shim_thread shim_thread;
 
 typedef cu_result launch_fn(cu_graph_exec exec, cu_stream stream);
 
-/* On the one thread that counts without the lock prefix. */
-static inline __attribute__((always_inline)) cu_result launch_own(struct shim_thread *thread, launch_fn *real,
-								  cu_graph_exec exec, cu_stream stream, cu_stream seen)
+/* as: SHIM_LAUNCH_OWN on the one thread that counts without the lock prefix, else SHIM_LAUNCH_SHARED; a constant. */
+static inline __attribute__((always_inline)) cu_result launch_as(enum shim_launch as, struct shim_thread *thread,
+								 launch_fn *real, cu_graph_exec exec, cu_stream stream,
+								 cu_stream seen)
 {
+	const bool own = as == SHIM_LAUNCH_OWN;
 	cu_result result;
 
 	thread->launch = SHIM_LAUNCH_INSIDE;
-	own_add(shim_observer.own_launch_begun, CTR_BEGIN_ONE);
+	own_or_shared_add(own, shim_observer.own_launch_begun, shim_observer.launch_begun, CTR_BEGIN_ONE);
 	result = real(exec, stream);
 	thread->driver_launches++;
-	thread->launch = SHIM_LAUNCH_OWN;
-	return shim_observer.own_launch_end(exec, seen, result);
+	thread->launch = (uint8_t)as;
+	return own ? shim_observer.own_launch_end(exec, seen, result) : shim_observer.launch_end(exec, seen, result);
 }
 
 /* On any thread. The first that launches is the one that counts in words of its own, for the life of the process: where many
@@ -31,18 +33,12 @@ static __attribute__((noinline)) cu_result launch_any(launch_fn *real, cu_graph_
 {
 	static bool taken;
 	struct shim_thread *thread = &shim_thread;
-	cu_result result;
 
 	if (thread->launch == SHIM_LAUNCH_INSIDE)
 		return real(exec, stream);
 	if (thread->launch == SHIM_LAUNCH_NEVER && !__atomic_exchange_n(&taken, true, __ATOMIC_RELAXED))
-		return launch_own(thread, real, exec, stream, seen);
-	thread->launch = SHIM_LAUNCH_INSIDE;
-	__atomic_fetch_add(shim_observer.launch_begun, CTR_BEGIN_ONE, __ATOMIC_RELAXED);
-	result = real(exec, stream);
-	thread->driver_launches++;
-	thread->launch = SHIM_LAUNCH_SHARED;
-	return shim_observer.launch_end(exec, seen, result);
+		return launch_as(SHIM_LAUNCH_OWN, thread, real, exec, stream, seen);
+	return launch_as(SHIM_LAUNCH_SHARED, thread, real, exec, stream, seen);
 }
 
 /* A launch may come through here twice, where another preload stands between our exported symbol and libcuda and asks
@@ -53,7 +49,7 @@ static inline cu_result launch(launch_fn *real, cu_graph_exec exec, cu_stream st
 
 	if (shim_unlikely(thread->launch != SHIM_LAUNCH_OWN))
 		return launch_any(real, exec, stream, seen);
-	return launch_own(thread, real, exec, stream, seen);
+	return launch_as(SHIM_LAUNCH_OWN, thread, real, exec, stream, seen);
 }
 
 cu_result shim_wrap_graph_launch(launch_fn *real, cu_graph_exec exec, cu_stream stream)

@@ -5,6 +5,7 @@
 #ifndef RECORD_OWN_H
 #define RECORD_OWN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* One instruction: what a signal handler on this thread adds is not lost. Without the lock prefix, which waits for all stores before
@@ -16,6 +17,16 @@ static inline __attribute__((always_inline)) void own_add(uint64_t *word, uint64
 #else
 	__atomic_fetch_add(word, n, __ATOMIC_RELAXED);
 #endif
+}
+
+/* The same, or, on any other thread, to the word beside it that those share. */
+static inline __attribute__((always_inline)) void own_or_shared_add(bool own, uint64_t *own_word, uint64_t *shared,
+								    uint64_t n)
+{
+	if (own)
+		own_add(own_word, n);
+	else
+		__atomic_fetch_add(shared, n, __ATOMIC_RELAXED);
 }
 
 /* Stores of x86 are seen in the order in which they were made. */

@@ -17,6 +17,7 @@
 #ifndef FP_BLOCKS
 #define FP_BLOCKS 3 // blocks on a multiprocessor that the registers must allow: FP_CHUNKS_AT_ONCE
 #endif
+
 #define WARPS (FP_LANES / 32)
 
 typedef unsigned long long u64;

@@ -65,8 +65,8 @@ class Recorded:
     def record(self, argv, arm=None, expect=(), options=(), **kwargs):
         """Runs a command to its end; returns subprocess.CompletedProcess, its output as text.
 
-        arm: "graph-on", which then has to launch a graph, or "graph-off". expect: what check is to demand besides, "PROBE>=N". options: more of `slotprobe record`. The rest goes to
-        subprocess.run.
+        arm: "graph-on", which then has to launch a graph, or "graph-off". expect: what check is to demand besides, "PROBE>=N". options: more of
+        `slotprobe record`. The rest goes to subprocess.run.
         """
         done = subprocess.run(self._line(argv, arm, expect, options), **{"capture_output": True, "text": True, "check": False, **kwargs})
         if done.returncode == NOT_RECORDED or not self.runs[-1][0].exists():
