@@ -86,6 +86,7 @@ ALLOWED = {
     "PAGE.host": "the same: the files' names bind them to it",
     "PAGE.started_real_ns": "when it was recorded",
     "ROW:core.*.in_flight": "an attempt that was counted and not yet taken off the flight when the process went: attempted is the outcomes",
+    "ROW:core.*.own_in_flight": "the same, of the thread that counts in words of its own",
     "PAGE.driver": "on which machine",
     "PAGE.rank": "the log's own records say the rank; the page's is for logs that lost theirs",
     "PAGE.heartbeat_ns": "when the writer last turned",
@@ -222,8 +223,8 @@ def changes_of_page(page):
     for i in range(len(loggen.CORE_ROWS)):
         row = at + i * struct.calcsize(loggen.ROW)
         name = f"ROW:{loggen.CORE_ROWS[i][0]}"
-        for field, offset, size in [("name", 0, 0), ("kind", 48, 4), ("reserved", 52, 4), ("in_flight", 56, 1),
-                                        ("attempted", 59, 5),
+        for field, offset, size in [("name", 0, 0), ("kind", 48, 4), ("reserved", 52, 4), ("in_flight", 56, 1), ("attempted", 59, 5),
+                                    ("own_in_flight", 240, 1), ("own_attempted", 243, 5), ("own_committed", 248, 8),
                                     *((f"outcome{o}", 64 + 8 * o, 8) for o in range(len(loggen.OUTCOMES)))]:
             yield from ((f"{name}.{field}", row + o, mask) for o, mask in flips(offset, size, field == "name"))
 
