@@ -3,8 +3,8 @@
  * check_settled.c: the invariants of a run of which nothing is kept, as long as they hold.
  *
  * What a slot was allocated with, and what was donated last there, is kept a slot. Which donation had a hash and which state a claim
- * had first are questions to a table, put off until all are known (deferred.h); where they would take more memory than they may, the
- * logs are read several times, each time for a part of the hashes. Where something was restored that is not what the slot got last,
+ * had first are questions to a table, put off until all are known (deferred.h). What would take more memory than it may waits in a
+ * file; where there is no disk for that, the logs are read several times, each time for a part of the hashes. Where something was restored that is not what the slot got last,
  * what came before is asked of the table too, in a new reading. Where something is broken, or is not told by this, the run is loaded
  * whole, which finds the events to show.
  */
@@ -14,11 +14,14 @@
 #include "compare/check_keys.h"
 #include "compare/check_settled.h"
 #include "compare/deferred.h"
+#include "compare/slot_states.h"
 #include "read/counters.h"
 #include "read/settle.h"
 
-#define MEMORY    (1ull << 30)
-#define PARTS_MAX 1024u
+/* Of questions: with a file for the others, which costs no more than fresh memory does, and without. */
+#define MEMORY_BESIDE_FILE (128ull << 20)
+#define MEMORY             (1ull << 30)
+#define PARTS_MAX          1024u
 
 /* What a table is asked. */
 enum question_kind {
@@ -29,18 +32,24 @@ enum question_kind {
 };
 
 struct judge {
-	struct check *check;  /* its results are ours while all holds */
-	struct map allocated; /* (pool, slot) -> roll-up of the last alloc or clear */
-	struct map donated;   /* (pool, slot) -> what was donated last, claim and roll-up */
+	struct check *check; /* its results are ours while all holds */
+	struct slot_states slots;
 	struct deferred questions;
 	const struct model_process *process;
 	uint32_t part, parts;
+	bool file;     /* for questions that find no room */
+	bool no_disk;  /* for it */
 	bool restores; /* there are some: what was donated last must be known */
 	bool older;    /* and what was donated before */
 	bool asked_older;
 	uint64_t seen; /* donations of this reading, filtered ones too */
 	struct model_event sample;
 };
+
+static struct slot_state *slot_of(struct judge *j, const struct model_event *e)
+{
+	return slot_states_at(&j->slots, j->process, e->pool, e->slot);
+}
 
 static uint64_t *checked(struct judge *j, enum invariant which)
 {
@@ -82,16 +91,21 @@ static bool ask(struct judge *j, enum question_kind kind, uint64_t hash, uint64_
 
 static bool take_allocation(struct judge *j, const struct settled *t)
 {
+	struct slot_state *slot;
+
 	if (t->event.slot == LOG_NO_SLOT || !settle_measured(t))
 		return true;
-	return t->subject.rollup != MAP_NONE && map_set(&j->allocated, check_slot_key(&t->event), t->subject.rollup);
+	slot = slot_of(j, &t->event);
+	if (!slot || t->subject.rollup == MAP_NONE)
+		return false;
+	slot->allocated = t->subject.rollup;
+	return true;
 }
 
 /* What needs no table is judged at the first reading alone. */
-static bool judge_alone(struct judge *j, const struct settled *t, uint64_t slot)
+static bool judge_alone(struct judge *j, const struct settled *t, const struct slot_state *slot)
 {
 	const struct model_event *e = &t->event;
-	uint64_t alloc;
 
 	j->check->donations++;
 	if (e->key_len > 0) {
@@ -102,11 +116,10 @@ static bool judge_alone(struct judge *j, const struct settled *t, uint64_t slot)
 	if (!settle_measured(t))
 		return true;
 	j->check->measured++;
-	alloc = map_get(&j->allocated, slot);
-	if (alloc != MAP_NONE && e->claimed_len > 0) {
+	if (slot->allocated != MAP_NONE && e->claimed_len > 0) {
 		++*checked(j, INVARIANT_never_written);
 		/* It may have held this very state rightly: that only all donations tell. */
-		if (alloc == t->subject.rollup)
+		if (slot->allocated == t->subject.rollup)
 			return false;
 	}
 	++*checked(j, INVARIANT_non_finite);
@@ -118,27 +131,32 @@ static uint64_t state(uint64_t claim, uint64_t rollup)
 	return check_fold(claim, rollup) >> 1; /* never MAP_NONE */
 }
 
-static bool note_donated(struct judge *j, uint64_t slot, uint64_t claim, uint64_t rollup)
+static bool note_donated(struct judge *j, const struct model_event *e, struct slot_state *slot, uint64_t claim,
+			 uint64_t rollup)
 {
 	if (j->older)
-		return ask(j, ASK_PUT, check_fold(slot, claim), rollup);
-	return j->part || map_set(&j->donated, slot, state(claim, rollup));
+		return ask(j, ASK_PUT, check_fold(check_slot_key(e), claim), rollup);
+	slot->donated = state(claim, rollup);
+	return true;
 }
 
 static bool take_donation(struct judge *j, const struct settled *t)
 {
 	const struct model_event *e = &t->event;
-	uint64_t slot = check_slot_key(e), claim = check_claim_key(e), rollup = t->subject.rollup;
+	uint64_t claim, rollup = t->subject.rollup;
+	struct slot_state *slot;
 	bool fine = true;
 
 	if (!j->seen++)
 		j->sample = *e;
 	if (ctr_outcome_group(e->outcome) == CTR_IN_FILTERED)
 		return true;
-	if (!j->part && !judge_alone(j, t, slot))
+	slot = slot_of(j, e);
+	if (!slot || (!j->part && !judge_alone(j, t, slot)))
 		return false;
 	if (!settle_measured(t))
 		return true;
+	claim = check_claim_key(e);
 	if (e->key && e->claimed_len > 0 && e->key_len == e->claimed_len) {
 		*checked(j, INVARIANT_same_hash_other_key) += !j->part;
 		fine = ask(j, ASK_HOLDER, check_fold(check_fold(3, e->pool), rollup), e->key);
@@ -146,27 +164,27 @@ static bool take_donation(struct judge *j, const struct settled *t)
 	if (e->key)
 		fine = fine && ask(j, ASK_FIRST, claim, rollup);
 	if (j->restores && !e->discarded)
-		fine = fine && note_donated(j, slot, claim, rollup);
+		fine = fine && note_donated(j, e, slot, claim, rollup);
 	return fine;
 }
 
 /* Mostly a slot is restored from what it was given last. */
-static bool judge_last(struct judge *j, uint64_t slot, uint64_t claim, uint64_t rollup)
+static bool judge_last(struct judge *j, const struct slot_state *slot, uint64_t claim, uint64_t rollup)
 {
-	uint64_t last = map_get(&j->donated, slot);
-
+	if (!slot)
+		return false;
 	/* What was donated before the recording began cannot be judged. */
-	if (last == MAP_NONE)
+	if (slot->donated == MAP_NONE)
 		return true;
 	++*checked(j, INVARIANT_restore_differs);
-	j->asked_older = last != state(claim, rollup);
+	j->asked_older = slot->donated != state(claim, rollup);
 	return !j->asked_older;
 }
 
 static bool take_restore(struct judge *j, const struct settled *t)
 {
 	const struct model_event *e = &t->event;
-	uint64_t slot = check_slot_key(e), claim = check_claim_key(e), rollup = t->subject.rollup;
+	uint64_t claim = check_claim_key(e), rollup = t->subject.rollup;
 
 	if (ctr_outcome_group(e->outcome) == CTR_IN_FILTERED)
 		return true;
@@ -177,8 +195,8 @@ static bool take_restore(struct judge *j, const struct settled *t)
 	if (!settle_measured(t))
 		return true;
 	if (j->older)
-		return ask(j, ASK_RESTORE, check_fold(slot, claim), rollup);
-	return j->part || judge_last(j, slot, claim, rollup);
+		return ask(j, ASK_RESTORE, check_fold(check_slot_key(e), claim), rollup);
+	return j->part || judge_last(j, slot_of(j, e), claim, rollup);
 }
 
 static bool take_copy(struct judge *j, const struct settled *t)
@@ -192,8 +210,7 @@ static bool take_copy(struct judge *j, const struct settled *t)
 static bool begin_process(struct judge *j, const struct model_process *p)
 {
 	j->process = p;
-	map_free(&j->allocated);
-	map_free(&j->donated);
+	slot_states_free(&j->slots);
 	return deferred_perform(&j->questions, answer, j);
 }
 
@@ -220,12 +237,12 @@ static bool take(void *arg, const struct model_process *p, const struct settled 
 
 /* ---- the readings ---- */
 
-static uint64_t memory_allowed(void)
+static uint64_t memory_allowed(bool file)
 {
 	const char *text = getenv("SLOTPROBE_CHECK_MEMORY");
 	uint64_t asked = text ? strtoull(text, NULL, 10) : 0;
 
-	return asked ? asked : MEMORY;
+	return asked ? asked : file ? MEMORY_BESIDE_FILE : MEMORY;
 }
 
 /* Of the process that has most to ask: a hash's holder, a claim's first state and perhaps the last one of each donation, and
@@ -274,23 +291,23 @@ static bool keep_sample(struct model *model, const struct model_event *sample)
 	return true;
 }
 
-static bool judge_run(struct judge *j, const char *path)
+/* One reading with a file, or as many without as memory asks for; some room for what does not come out even. */
+static uint32_t readings(const struct judge *j, uint64_t questions, uint64_t memory)
 {
-	struct check *check = j->check;
-	struct run run;
-	struct error err;
-	uint64_t seen, most, parts, memory = memory_allowed();
+	uint64_t parts = j->file ? 1 : questions * sizeof(struct question) / (memory - memory / 8) + 1;
+
+	return parts > PARTS_MAX ? 0 : (uint32_t)parts;
+}
+
+static bool read_parts(struct judge *j, const char *path, uint64_t questions)
+{
+	uint64_t seen, memory = memory_allowed(j->file);
 	bool fine;
 
-	if (run_open(&run, path, &err) != RUN_OK)
-		return false;
-	most = most_questions(j, &run);
-	run_close(&run);
-	/* Some room for what does not come out even. */
-	parts = most * sizeof(struct question) / (memory - memory / 8) + 1;
-	j->parts = parts > PARTS_MAX ? 0 : (uint32_t)parts;
+	j->parts = readings(j, questions, memory);
 	/* A page may tell anything: no more memory is taken than is allowed. */
-	fine = j->parts && deferred_begin(&j->questions, most / j->parts, memory) && read_part(j, &check->model, path);
+	fine = j->parts && deferred_begin(&j->questions, questions / j->parts, memory, j->file) &&
+	       read_part(j, &j->check->model, path);
 	seen = j->seen;
 	for (j->part = 1; fine && j->part < j->parts; j->part++) {
 		struct model again;
@@ -299,9 +316,24 @@ static bool judge_run(struct judge *j, const char *path)
 		fine = read_part(j, &again, path) && j->seen == seen;
 		model_close(&again);
 	}
-	fine = fine && (!seen || keep_sample(&check->model, &j->sample));
-	map_free(&j->allocated);
-	map_free(&j->donated);
+	return fine && (!seen || keep_sample(&j->check->model, &j->sample));
+}
+
+static bool judge_run(struct judge *j, const char *path)
+{
+	struct check *check = j->check;
+	struct run run;
+	struct error err;
+	uint64_t most;
+	bool fine;
+
+	if (run_open(&run, path, &err) != RUN_OK)
+		return false;
+	most = most_questions(j, &run);
+	run_close(&run);
+	fine = read_parts(j, path, most);
+	slot_states_free(&j->slots);
+	j->no_disk = j->questions.no_disk;
 	deferred_free(&j->questions);
 	if (!fine) {
 		model_close(&check->model);
@@ -312,12 +344,19 @@ static bool judge_run(struct judge *j, const char *path)
 
 bool check_settled(struct check *check, const char *path)
 {
-	struct judge j = { .check = check };
+	struct judge next = { .check = check, .file = true };
 
-	if (judge_run(&j, path))
-		return true;
-	if (!j.asked_older)
-		return false;
-	j = (struct judge) { .check = check, .older = true };
-	return judge_run(&j, path);
+	for (;;) {
+		struct judge j = next;
+
+		if (judge_run(&j, path))
+			return true;
+		/* At most once each. */
+		if (j.no_disk && next.file)
+			next.file = false;
+		else if (j.asked_older && !next.older)
+			next.older = true;
+		else
+			return false;
+	}
 }

@@ -4,7 +4,8 @@
  *
  * A table as large as a run misses every cache at each look. So a question is only written down, 16 bytes, behind the others of
  * its part of the hashes; at the end part after part is asked, in the order in which the questions came. Where a part is written
- * to misses the caches as well: four questions are gathered nearby, and go there together.
+ * to misses the caches as well: four questions are gathered nearby, and go there together. What does not fit in memory lies in a
+ * file (spill.h) until its part is asked.
  */
 #ifndef COMPARE_DEFERRED_H
 #define COMPARE_DEFERRED_H
@@ -13,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "compare/spill.h"
 #include "read/bigmap.h"
 
 /* What is asked of the table about a hash: four kinds at most. */
@@ -38,7 +40,7 @@ struct deferred_line { /* of the cache */
 #define DEFERRED_LINE      4u   /* questions of a line */
 #define DEFERRED_QUESTIONS 255u /* of a block: with the link, 4 KiB */
 /* Where more parts are written to at once, their addresses do not fit the processor any more. */
-#define DEFERRED_PARTS 1024u
+#define DEFERRED_PARTS 4096u
 
 struct deferred_block;
 struct deferred_slab;
@@ -49,21 +51,27 @@ struct deferred {
 	struct deferred_line *line;  /* a part: what is gathered */
 	struct deferred_part {
 		struct deferred_block *first, *last;
-		uint64_t full; /* blocks */
+		uint64_t full; /* blocks of it in memory */
 	} * part;
 	struct deferred_block *spare;
 	struct deferred_slab *slab; /* the one that blocks are cut from, and those before */
 	struct bigmap map;
-	uint64_t bytes, bytes_max; /* of the blocks: what lies there and what may */
+	uint64_t bytes, bytes_max; /* of the blocks: what lies in memory and what may */
 	uint32_t n_parts;
+	bool may_spill, no_disk; /* the file could not be made, or is full */
+	struct spill spill;
+	/* Each time that memory was full its blocks went to the file, part by part: where each part begins there, and the last one ends. */
+	uint64_t *spilled;
+	size_t room_spilled, n_spilled; /* places there: one more than parts, each time */
+	struct deferred_block *fetched;
 };
 
-/* For about so many questions, in no more than so many bytes. false: no memory. */
-bool deferred_begin(struct deferred *deferred, uint64_t questions, uint64_t bytes_max);
-/* Writes down what a part has gathered. false: no memory, or more than was said. */
+/* For about so many questions, in no more than so many bytes of memory; `spill`: the others in a file. false: no memory. */
+bool deferred_begin(struct deferred *deferred, uint64_t questions, uint64_t bytes_max, bool spill);
+/* Writes down what a part has gathered. false: no memory, no disk, or more than was said. */
 bool deferred_write(struct deferred *deferred, uint32_t part);
 
-/* Puts a question off. false: no memory, or more than was said. */
+/* Puts a question off. false: no memory, no disk, or more than was said. */
 static inline bool deferred_ask(struct deferred *deferred, unsigned kind, uint64_t hash, uint64_t value)
 {
 	/* The table goes by the high bits, so the parts go by the low ones. */
@@ -75,7 +83,7 @@ static inline bool deferred_ask(struct deferred *deferred, unsigned kind, uint64
 }
 
 /* Asks them all and forgets them. `answer` gets the cell of the hash, a free one the first time, and may fill it; false from it
- * ends it, as does no memory. */
+ * ends it, as do no memory and a file that cannot be read. */
 typedef bool deferred_answer(void *arg, struct bigmap *map, struct bigmap_cell *cell, const struct question *question);
 bool deferred_perform(struct deferred *deferred, deferred_answer *answer, void *arg);
 void deferred_free(struct deferred *deferred);

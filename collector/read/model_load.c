@@ -315,8 +315,8 @@ static struct model_print *new_print(struct loader *l, const struct log_fingerpr
 /* The fingerprint of the event's own slot, whole: by far the most are. It is written where it stays. */
 static void settle_subject(struct loader *l, const struct log_fingerprint *r)
 {
-	bool digested = settle_wants_digest(l->settle, r->event);
-	struct model_print *print = settle_subject_room(l->settle, r->event);
+	bool digested;
+	struct model_print *print = settle_subject_room(l->settle, r->event, &digested);
 
 	if (!print)
 		return;

@@ -14,7 +14,7 @@
 #define SETTLE_FULL 8192u
 /* An id that has not come when this many newer ones have never will: its attempt was filtered, skipped or dropped. */
 #define SETTLE_PATIENCE 1024u
-#define SETTLE_ROOM_MIN 512u
+#define SETTLE_ROOM_MIN 128u
 #define SETTLE_ROOM_MAX 65536u
 
 struct settle_entry {
@@ -135,8 +135,7 @@ static bool make_room(struct settle *s, uint64_t span)
 	return true;
 }
 
-/* The entry of an id; NULL: the log is irregular. */
-static struct settle_entry *place(struct settle *s, uint64_t id)
+static struct settle_entry *new_place(struct settle *s, uint64_t id)
 {
 	struct settle_entry *x;
 
@@ -153,13 +152,20 @@ static struct settle_entry *place(struct settle *s, uint64_t id)
 		return NULL;
 	s->newest = id > s->newest ? id : s->newest;
 	x = entry_at(s, id);
-	if (!x->used) {
-		x->settled.has_subject = x->settled.has_source = x->has_event = x->discarded = false;
-		x->watched_pool = 0;
-		x->used = true;
-		s->held++;
-	}
+	x->settled.has_subject = x->settled.has_source = x->has_event = x->discarded = false;
+	x->watched_pool = 0;
+	x->used = true;
+	s->held++;
 	return x;
+}
+
+/* The entry of an id; NULL: the log is irregular. */
+static struct settle_entry *place(struct settle *s, uint64_t id)
+{
+	/* Of an id before the window it is more than any room. */
+	struct settle_entry *x = id - s->base < s->room ? entry_at(s, id) : NULL;
+
+	return x && x->used ? x : new_place(s, id);
 }
 
 struct model_event *settle_room(struct settle *s, uint64_t id)
@@ -197,14 +203,19 @@ void settle_event(struct settle *s, const struct model_event *e)
 	advance(s, false);
 }
 
-bool settle_wants_digest(struct settle *s, uint64_t id)
+static bool wants_digest(const struct settle *s, const struct settle_entry *x)
 {
-	struct settle_entry *x = s->begun && id >= s->base && id - s->base < s->room ? entry_at(s, id) : NULL;
-
-	return !s->sink->digests_of_copies || !x || !x->used || !x->has_event || x->settled.event.kind == LOG_EV_COPY;
+	return !s->sink->digests_of_copies || !x->has_event || x->settled.event.kind == LOG_EV_COPY;
 }
 
-struct model_print *settle_subject_room(struct settle *s, uint64_t id)
+bool settle_wants_digest(struct settle *s, uint64_t id)
+{
+	struct settle_entry *x = place(s, id);
+
+	return x && wants_digest(s, x);
+}
+
+struct model_print *settle_subject_room(struct settle *s, uint64_t id, bool *digested)
 {
 	struct settle_entry *x = place(s, id);
 
@@ -213,6 +224,7 @@ struct model_print *settle_subject_room(struct settle *s, uint64_t id)
 	s->irregular |= x->settled.has_subject;
 	x->settled.has_subject = true;
 	s->printed = id > s->printed ? id : s->printed;
+	*digested = wants_digest(s, x);
 	return &x->settled.subject;
 }
 
@@ -220,9 +232,10 @@ void settle_print(struct settle *s, const struct model_print *print)
 {
 	struct model_print *subject;
 	struct settle_entry *x;
+	bool digested;
 
 	if (print->role == LOG_ROLE_SUBJECT) {
-		subject = settle_subject_room(s, print->event);
+		subject = settle_subject_room(s, print->event, &digested);
 		if (subject)
 			*subject = *print;
 		return;

@@ -65,9 +65,9 @@ struct model_event *settle_room(struct settle *settle, uint64_t id);
 void settle_event(struct settle *settle, const struct model_event *event);
 /* Whether somebody may ask for the digest of a fingerprint of that event. */
 bool settle_wants_digest(struct settle *settle, uint64_t id);
-/* Where the fingerprint of the event's own slot is to be written, by one who writes it whole before the next record; NULL: the log is
- * irregular. */
-struct model_print *settle_subject_room(struct settle *settle, uint64_t id);
+/* Where the fingerprint of the event's own slot is to be written, by one who writes it whole before the next record, and whether it
+ * wants a digest; NULL: the log is irregular. */
+struct model_print *settle_subject_room(struct settle *settle, uint64_t id, bool *digested);
 /* A fingerprint all of whose parts have come. */
 void settle_print(struct settle *settle, const struct model_print *print);
 /* Hands out what is left. */

@@ -46,8 +46,10 @@
 	X(getcwd, 0, ERRNO, ENOENT)                                                                                    \
 	X(lseek, FAILS, ERRNO, EINVAL)                                                                                 \
 	X(lstat, FAILS, ERRNO, EIO)                                                                                    \
+	X(madvise, FAILS, ERRNO, EINVAL)                                                                               \
 	X(mkdir, FAILS, ERRNO, EACCES)                                                                                 \
 	X(mkdtemp, 0, ERRNO, EACCES)                                                                                   \
+	X(mkostemp, FAILS, ERRNO, EACCES)                                                                              \
 	X(mmap, FAILS, ERRNO, ENOMEM)                                                                                  \
 	X(munmap, FAILS, DONE_TOO, EINVAL)                                                                             \
 	X(nanosleep, FAILS, ERRNO, EINTR)                                                                              \
@@ -57,6 +59,7 @@
 	X(open_memstream, 0, ERRNO, ENOMEM)                                                                            \
 	X(pipe2, FAILS, ERRNO, EMFILE)                                                                                 \
 	X(pread, FAILS, ERRNO, EIO)                                                                                    \
+	X(pwritev, FAILS, ERRNO, ENOSPC)                                                                               \
 	X(read, FAILS, ERRNO, EIO)                                                                                     \
 	X(readdir, 0, ERRNO, EIO)                                                                                      \
 	X(readlink, FAILS, ERRNO, EACCES)                                                                              \

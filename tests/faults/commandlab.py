@@ -30,7 +30,7 @@ class Answer:
 
 
 class Command:
-    """Runs the command on recorded runs, which stand in its arguments as {off}, {on}, {bug}; {file} is its -o FILE."""
+    """Runs the command on recorded runs, which stand in its arguments as {off}, {on}, {bug}, {many}; {file} is its -o FILE."""
 
     def __init__(self, build, folder):
         self.build, self.folder = build, folder
@@ -42,6 +42,7 @@ class Command:
             done = subprocess.run([build / "slotprobe", "record", "-o", folder / name, "--arm", arm, "--min-free", "0", "--", self.toy, "--arm",
                                    arm, *TOY, *options], capture_output=True, text=True, env=self.env, timeout=TIMEOUT, check=False)
             assert done.returncode == 0, done.stderr
+        subprocess.run([build / "tests/export/biglog", folder / "many", "graph-off", "1", "4000", "50", "1", "lz4"], stdout=subprocess.DEVNULL, check=True)
 
     @property
     def toy(self):
@@ -51,7 +52,7 @@ class Command:
     def run(self, words, name="x", stdout=subprocess.PIPE, preexec=None, **environment):
         """The command with these words once."""
         file = self.folder / f"{name}.out"
-        places = {arm: str(self.folder / arm) for arm in ARMS} | {"file": str(file), "toy": self.toy, "probe": str(self.folder / "srv"), "run": str(self.folder / f"run-{name}")}
+        places = {arm: str(self.folder / arm) for arm in (*ARMS, "many")} | {"file": str(file), "toy": self.toy, "probe": str(self.folder / "srv"), "run": str(self.folder / f"run-{name}")}
         command = [str(self.build / "slotprobe"), *(word.format(**places) for word in words)]
         done = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=self.env | environment,
                               timeout=TIMEOUT, preexec_fn=preexec, check=False)
@@ -63,10 +64,10 @@ class Command:
         preload = str(self.build / "faults" / "command.so")
         return self.run(words, name, LD_PRELOAD=preload, **{k: str(v) for k, v in environment.items()})
 
-    def count(self, words):
+    def count(self, words, **environment):
         """Its answer without a fault, and the calls that it makes."""
         counts = self.folder / "count"
-        good = self.faulty(words, "count", FAULT_COUNT=counts)
+        good = self.faulty(words, "count", FAULT_COUNT=counts, **environment)
         return good, calls(counts)
 
 

@@ -91,6 +91,24 @@ def test_each_call_fails_once(command, which):
     fail_each(which, made, 20, lambda run, call: wrong_with(words[0], good, command.faulty(words, run, FAULT=call)))
 
 
+def test_a_check_whose_questions_go_to_a_file(command, tmp_path):
+    """The disk is full, the file cannot be made, nor one with a name, nor read: it says the same, in several readings or with all in memory; and
+    nothing is left there."""
+    words, where = ("check", "{many}", "--json"), {"SLOTPROBE_CHECK_MEMORY": "40000", "TMPDIR": tmp_path}
+    good, made = command.count(words, **where)
+    plain = command.run(words)
+    assert good.said == plain.said and good.status == 0 and made["pwritev"] > 2
+
+    def fault(run, call):
+        return wrong_with("check", good, command.faulty(words, run, FAULT=call, **where))
+
+    fail_each("spilling", made, 20, fault)
+    fail_each("nameless", {"open": made["open"]}, 20, lambda run, call: fault(run, f"{call},mkostemp:1"))
+    assert command.faulty(words, "full", FAULT="pwritev:2-", **where).said == good.said
+    assert command.faulty(words, "nowhere", **(where | {"TMPDIR": tmp_path / "absent"})).said == good.said
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_every_import_is_known(build, root):
     """A function that the command begins to call is failed, or said to be harmless, before this passes."""
     done = subprocess.run(["nm", "-D", "--undefined-only", str(build / "slotprobe")], capture_output=True, text=True, check=True)

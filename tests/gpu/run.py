@@ -30,6 +30,7 @@ CHECKS = {
     "race": (["tests/gpu/race/run.py"], 120),
     "costs": (["tests/bench/run.py", "--driver", "cuda"], 330),
     "alternatives": (["tests/gpu/compare_alternatives.py"], 300),
+    "collector": (["tests/bench/collector.py", "--at-size"], 600),  # only when asked for: it has no use for the GPU
     "storm": (["tests/bench/storm.py", "--driver", "cuda"], 200),
     "routes": (["tests/gpu/routes/run.py"], 240),
     "sanitizer": (["tests/gpu/sanitizer_run.py"], 120),  # only when asked for: it needs the CUDA toolkit
@@ -79,7 +80,7 @@ def main() -> int:
     if args.deps:
         os.environ["LD_LIBRARY_PATH"] = f"{args.deps}/lib:" + os.environ.get("LD_LIBRARY_PATH", "")
     build(args.deps)
-    wanted = args.only or [name for name in CHECKS if name not in ("fingerprint_bench", "sanitizer")]
+    wanted = args.only or [name for name in CHECKS if name not in ("fingerprint_bench", "sanitizer", "collector")]
     verdicts = {name: check(name, args.o) for name in wanted}
     for name, ok in verdicts.items():
         print(f"{'ok  ' if ok else 'FAIL'}  {name}")

@@ -2,7 +2,7 @@
 # Unit tests of what the comparisons stand on: the log reader, the hash table, and questions to one that are put off.
 
 CMP_T := tests/unit/compare
-CMP_T_O := $(patsubst %,$(BUILD)/cmd/collector/%.o,read/log read/map read/bigmap compare/deferred error trouble print/text)
+CMP_T_O := $(patsubst %,$(BUILD)/cmd/collector/%.o,read/log read/map read/bigmap compare/deferred compare/spill error trouble print/text)
 CMP_T_BIN := $(patsubst $(CMP_T)/test_%.c,$(BUILD)/tests/unit/compare-%,$(wildcard $(CMP_T)/test_*.c))
 UNIT_TESTS += $(CMP_T_BIN)
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_deferred.c: every question that was put off is asked, once, and those about one hash in the order in which they came.
+ * test_deferred.c: every question that was put off is asked, once, and those about one hash in the order in which they came; where
+ * memory does not hold them, by way of a file.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,6 +9,13 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <cmocka.h>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "compare/deferred.h"
 
@@ -60,7 +68,7 @@ static void test_each_number(void **state)
 	for (uint64_t parts = 1; parts <= 3; parts++) {
 		struct deferred d;
 
-		assert_true(deferred_begin(&d, parts * 12288 - 1, 1 << 20));
+		assert_true(deferred_begin(&d, parts * 12288 - 1, 1 << 20, false));
 		assert_int_equal(d.n_parts, parts);
 		for (uint64_t n = 0; n < 1100; n++)
 			ask_and_perform(&d, n, n % 7 + 1);
@@ -76,7 +84,7 @@ static void test_no_more_than_said(void **state)
 	uint64_t n = 0;
 
 	(void)state;
-	assert_true(deferred_begin(&d, 1000, 3 * 4096 + 4095));
+	assert_true(deferred_begin(&d, 1000, 3 * 4096 + 4095, false));
 	while (n < ASKED_MAX && deferred_ask(&d, 0, hash_of(n, UINT64_MAX), n))
 		n++;
 	/* three blocks, and of the fourth the line that is not written yet */
@@ -84,11 +92,119 @@ static void test_no_more_than_said(void **state)
 	deferred_free(&d);
 }
 
+/* Four blocks of memory: the others go to the file and come back, in the order in which they were written. */
+static void test_more_than_fits(void **state)
+{
+	const uint64_t numbers[] = { 255, 1020, 1021, 1275, 2000, ASKED_MAX };
+
+	(void)state;
+	for (uint64_t parts = 1; parts <= 2; parts++) {
+		struct deferred d;
+
+		assert_true(deferred_begin(&d, parts * 12288 - 1, 5 * 4096, true));
+		assert_int_equal(d.n_parts, parts);
+		for (unsigned i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+			ask_and_perform(&d, numbers[i], 7);
+			/* and again, with what is left of the time before */
+			ask_and_perform(&d, numbers[i], numbers[i]);
+		}
+		assert_true(d.spill.open && d.bytes <= 5 * 4096);
+		deferred_free(&d);
+	}
+}
+
+/* Of a little memory, as many parts as leave room for what is not full yet. */
+static void test_parts_of_a_little_memory(void **state)
+{
+	struct deferred d;
+
+	(void)state;
+	assert_true(deferred_begin(&d, 1ull << 32, 40 * 4096, true));
+	assert_int_equal(d.n_parts, 20);
+	ask_and_perform(&d, ASKED_MAX, ASKED_MAX);
+	deferred_free(&d);
+	assert_true(deferred_begin(&d, 1ull << 32, 4096, true));
+	assert_int_equal(d.n_parts, 1);
+	deferred_free(&d);
+}
+
+static uint64_t asked_until_refused(struct deferred *d)
+{
+	uint64_t n = 0;
+
+	while (n < ASKED_MAX && deferred_ask(d, 0, hash_of(n, UINT64_MAX), n))
+		n++;
+	return n;
+}
+
+static void test_no_disk(void **state)
+{
+	struct rlimit was, little = { 8 * 4096, RLIM_INFINITY };
+	struct deferred d;
+
+	(void)state;
+	setenv("TMPDIR", "/nowhere", 1);
+	assert_true(deferred_begin(&d, 1000, 5 * 4096, true));
+	assert_in_range(asked_until_refused(&d), 4 * 255, 4 * 255 + 3);
+	assert_true(d.no_disk);
+	deferred_free(&d);
+	unsetenv("TMPDIR");
+
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
+	little.rlim_max = was.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &little), 0);
+	assert_true(deferred_begin(&d, 1000, 5 * 4096, true));
+	assert_in_range(asked_until_refused(&d), 12 * 255, 12 * 255 + 3);
+	assert_true(d.no_disk);
+	deferred_free(&d);
+	setrlimit(RLIMIT_FSIZE, &was);
+}
+
+/* What is gone from the file, or was never there, is not made up. */
+static void test_a_file_that_is_cut(void **state)
+{
+	uint64_t hashes = 7;
+	struct deferred d;
+
+	(void)state;
+	assert_true(deferred_begin(&d, 1000, 5 * 4096, true));
+	for (uint64_t i = 0; i < 2000; i++) {
+		asked.seen[i] = false;
+		assert_true(deferred_ask(&d, i % 3, hash_of(i, hashes), i));
+	}
+	assert_int_equal(ftruncate(d.spill.fd, 3 * 4096 - 1), 0);
+	assert_false(deferred_perform(&d, answer, &hashes));
+	deferred_free(&d);
+}
+
+/* It is nobody else's, and has no name. */
+static void test_the_file(void **state)
+{
+	struct spill spill;
+	char link[64], name[512];
+	ssize_t n;
+
+	(void)state;
+	assert_true(spill_open(&spill));
+	snprintf(link, sizeof link, "/proc/self/fd/%d", spill.fd);
+	n = readlink(link, name, sizeof name - 1);
+	assert_true(n > 0);
+	name[n] = 0;
+	assert_non_null(strstr(name, "(deleted)"));
+	assert_true(fcntl(spill.fd, F_GETFD) & FD_CLOEXEC);
+	spill_close(&spill);
+	spill_close(&spill);
+	assert_int_not_equal(fcntl(0, F_GETFD), -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_each_number),
-		cmocka_unit_test(test_no_more_than_said),
+		cmocka_unit_test(test_each_number),    cmocka_unit_test(test_no_more_than_said),
+		cmocka_unit_test(test_more_than_fits), cmocka_unit_test(test_parts_of_a_little_memory),
+		cmocka_unit_test(test_no_disk),        cmocka_unit_test(test_a_file_that_is_cut),
+		cmocka_unit_test(test_the_file),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

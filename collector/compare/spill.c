@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * spill.c: the file is made without a name, where the file system can do that, else loses it at once.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "compare/spill.h"
+
+bool spill_open(struct spill *spill)
+{
+	const char *asked = getenv("TMPDIR"), *folder = asked && *asked ? asked : "/var/tmp";
+	char path[PATH_MAX];
+
+	*spill = (struct spill) { .fd = open(folder, O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600) };
+	if (spill->fd < 0 && (size_t)snprintf(path, sizeof path, "%s/slotprobe-check.XXXXXX", folder) < sizeof path) {
+		spill->fd = mkostemp(path, O_CLOEXEC);
+		if (spill->fd >= 0)
+			unlink(path);
+	}
+	spill->open = spill->fd >= 0;
+	return spill->open;
+}
+
+/* The pieces without their first n bytes. */
+static void skip(struct iovec **piece, size_t *n, size_t bytes)
+{
+	for (; *n && bytes >= (*piece)->iov_len; ++*piece, --*n)
+		bytes -= (*piece)->iov_len;
+	if (*n) {
+		(*piece)->iov_base = (char *)(*piece)->iov_base + bytes;
+		(*piece)->iov_len -= bytes;
+	}
+}
+
+bool spill_write(struct spill *spill, struct iovec *piece, size_t n)
+{
+	while (n) {
+		ssize_t put = pwritev(spill->fd, piece, (int)n, (off_t)spill->bytes);
+
+		if (put < 0 && errno == EINTR)
+			continue;
+		if (put <= 0)
+			return false;
+		spill->bytes += (uint64_t)put;
+		skip(&piece, &n, (size_t)put);
+	}
+	return true;
+}
+
+bool spill_read(const struct spill *spill, void *to, size_t bytes, uint64_t offset)
+{
+	for (size_t got = 0; got < bytes;) {
+		ssize_t n = pread(spill->fd, (char *)to + got, bytes - got, (off_t)(offset + got));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		got += (size_t)n;
+	}
+	return true;
+}
+
+void spill_close(struct spill *spill)
+{
+	if (spill->open)
+		close(spill->fd);
+	*spill = (struct spill) { .open = false };
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * spill.h: a file without a name, for what a comparison need not have in memory all the time.
+ *
+ * It lies in TMPDIR, else in /var/tmp (/tmp is memory on many machines). Nothing of it is left, however the program ends.
+ */
+#ifndef COMPARE_SPILL_H
+#define COMPARE_SPILL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+/* All zero is one that is not open. */
+struct spill {
+	bool open;
+	int fd;
+	uint64_t bytes;
+};
+
+/* false: no file can be made there. */
+bool spill_open(struct spill *spill);
+/* Appends n pieces, whose list it uses up. false: not all of it, the disk is full. */
+bool spill_write(struct spill *spill, struct iovec *piece, size_t n);
+bool spill_read(const struct spill *spill, void *to, size_t bytes, uint64_t offset);
+void spill_close(struct spill *spill);
+
+#endif
