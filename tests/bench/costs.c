@@ -12,7 +12,6 @@
  * KERNEL_P99 DONATION_MEDIAN DONATION_P99 CALLS REFUSED", ns. flood: "DONATED REFUSED RATE". So that two processes, bare and recorded,
  * can take turns. The queue of the GPU is drained between batches, untimed: a full queue would measure the GPU.
  */
-#include <dlfcn.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
@@ -134,20 +133,6 @@ static void launch_round(const char *line)
 }
 
 /* ---- past ---- */
-
-/* With the C library's own dlsym, which the preload's does not stand before. */
-static void find_past(void)
-{
-	void *(*own)(void *, const char *) = NULL;
-	const char *const version[] = { "GLIBC_2.2.5", "GLIBC_2.17", "GLIBC_2.34" };
-
-	for (size_t i = 0; i < sizeof version / sizeof version[0] && !own; i++)
-		*(void **)&own = dlvsym(RTLD_DEFAULT, "dlsym", version[i]);
-	if (own)
-		*(void **)&b.past = own(dlopen(b.library, RTLD_NOW | RTLD_LOCAL), "cuGraphLaunch");
-	if (!b.past)
-		toy_die("no way past the preload");
-}
 
 static void past_round(const char *line)
 {
@@ -367,7 +352,7 @@ int main(int argc, char **argv)
 	parse(argc, argv);
 	start();
 	if (b.round == past_round)
-		find_past();
+		*(void **)&b.past = toy_cuda_past(b.library, "cuGraphLaunch");
 	stay();
 	while (fgets(line, sizeof line, stdin)) {
 		b.round(line);

@@ -66,6 +66,9 @@ extern struct toy_cuda cu;
 /* Fills `cu` from that library: by dlsym, or by its cuGetProcAddress. Ends the program when it cannot. */
 void toy_cuda_load(const char *library, bool by_proc_address);
 
+/* The library's own entry, which no preload sees: for what is held against a call through `cu`. Ends the program when there is no way. */
+void *toy_cuda_past(const char *library, const char *symbol);
+
 /* Ends the program with what failed. A server that goes on after a driver error measures nothing. */
 void toy_check(int result, const char *what);
 #define CHECK(call) toy_check(cu.call, #call)
