@@ -6,8 +6,8 @@
 
 How often it shows is a matter of what a launch costs, and that differs from process to process by far more than what is looked for. So
 each process is held against itself: trials through the preload and donated ("recorded") take turns with trials past it and not ("past"). The
-length of the writing graph, upon which the rate depends, sweeps through about 0.6 us, what a launch was seen to differ by between processes,
-around the edge, the length at which the bug shows in every other trial of that process. Judged is the share of the rate that is lost, over all
+length of the writing graph, upon which the rate depends, sweeps through a few us ("width_ns") around the edge, the length at which the bug shows
+in every other trial of that process: what comes between two launches of a server varies by more. Judged is the share of the rate that is lost, over all
 processes, and twice its standard error, from what the processes differ by: with 7 of them and more, above 95 % of one side.
 
 Holds when less than a tenth is lost for certain, and less than a tenth between two things that are the same ("again" and "past"); when the red
@@ -90,7 +90,8 @@ def judge_rates(processes: list[dict]) -> tuple[dict, list[str]]:
     judged |= {where: losses(used, where) for where in ("sweep", "edge")}
     found, faults = judged["sweep"], []
     if found["late"]["least"] > 0:
-        judged["ns"] = sum(p["late_ns"] for p in used) / len(used) * found["recorded"]["lost"] / found["late"]["lost"]
+        late = sum(p["late_ns"] for p in used) / len(used) / found["late"]["lost"]  # which would lose all
+        judged |= {"ns": late * found["recorded"]["lost"], "width_ns": late / found["past"]["rate"]}
     if max(found["again"]["most"], -found["again"]["least"]) >= LOSS:
         faults.append(f"not resolved: two things that are the same differ by {found['again']['least']:.3f} to {found['again']['most']:.3f}")
     if found["recorded"]["lost"] >= LOSS:
@@ -135,7 +136,7 @@ def lines(judged: dict) -> list[str]:
             less = f", lost {row['lost']:+.4f} ({row['least']:+.4f} to {row['most']:+.4f})" if "lost" in row else ""
             said.append(f"{where:5} {kind:8} stale {row['rate']:.4f}{less}")
     if "ns" in judged:
-        said.append(f"recording lets the second graph come {judged['ns']:.0f} ns later")
+        said.append(f"recording lets the second graph come {judged['ns']:.0f} ns later; the sweep goes through {judged['width_ns']:.0f} ns")
     return said
 
 
