@@ -5,7 +5,7 @@
  *
  *	race [--sweeps N] [--seed S] [--kind KIND] [--driver-lib PATH]
  *
- * A trial: graph W fills the working slot, after a node that only takes time; graph R copies it to the track slot, after such a node too. Then
+ * A trial: graph W fills the working slot, after a node that only takes time; graph R copies it to the track slot, after a shorter one. Then
  * the host waits for both and looks what the track slot got; stale: not all of what W wrote.
  *
  * A round has a few trials of each kind, one kind after the other in an order that is drawn each time; with --kind, of that one and the one that steers.
@@ -28,13 +28,13 @@
 
 #define SLOT_BYTES (256u << 10)
 #define NODE_BYTES (64u << 10)
-#define DELAYS     192 /* lengths of W's node */
+#define DELAYS     128 /* lengths of W's node */
 #define STEP_BYTES (128u << 10)
-#define READ_BYTES (NODE_BYTES + 64 * STEP_BYTES) /* of R's node: the edge lies where a sweep has room to both sides */
-#define SETTLE     200                            /* rounds */
-#define REACH      16                             /* lengths of a sweep to either side of the edge, */
-#define SPREAD     4                              /* so many steps apart */
-#define SWEEP      (2 * REACH + 1)
+#define SETTLE     200 /* rounds */
+#define BEFORE     16  /* steps of a sweep before the edge: below that the race never shows */
+#define BEYOND     48  /* and beyond it */
+#define SPREAD     2   /* steps from one length of it to the next */
+#define SWEEP      ((BEFORE + BEYOND) / SPREAD + 1)
 #define STRIDE     7 /* in a sweep, from one round to the next: it has no divisor in common with SWEEP */
 #define BATCH      4 /* trials of a kind before the next; the first of them, which follows another kind, is not counted */
 
@@ -102,7 +102,7 @@ static toy_exec capture_write(const struct race *r, unsigned delay, unsigned cha
 static toy_exec capture_read(const struct race *r)
 {
 	CHECK(capture_begin(r->writer, TOY_CAPTURE_GLOBAL));
-	CHECK(set(r->unused, 0, READ_BYTES, r->writer));
+	CHECK(set(r->unused, 0, NODE_BYTES, r->writer));
 	CHECK(copy(slot(r, TRACK), slot(r, WORKING), SLOT_BYTES, r->writer));
 	return end_capture(r);
 }
@@ -140,7 +140,7 @@ static void open_race(struct race *r)
 	CHECK(ctx_set(context));
 	CHECK(mem_alloc(&r->pool, (size_t)SLOTS * SLOT_BYTES));
 	CHECK(mem_alloc(&r->scratch, NODE_BYTES + DELAYS * (size_t)STEP_BYTES));
-	CHECK(mem_alloc(&r->unused, READ_BYTES));
+	CHECK(mem_alloc(&r->unused, NODE_BYTES));
 	CHECK(stream_create(&r->writer, TOY_NON_BLOCKING));
 	CHECK(stream_create(&r->reader, TOY_NON_BLOCKING));
 	CHECK(set(r->pool, 0, (size_t)SLOTS * SLOT_BYTES, r->writer));
@@ -272,9 +272,9 @@ static void edge_round(struct race *r, bool counted)
 		r->most = r->edge > r->most ? r->edge : r->most;
 	}
 	if (stale[STEERS] * 2 > BATCH - 1)
-		r->edge -= r->edge > REACH * SPREAD;
+		r->edge -= r->edge > BEFORE;
 	else
-		r->edge += r->edge < DELAYS - 1 - REACH * SPREAD;
+		r->edge += r->edge < DELAYS - 1 - BEYOND;
 }
 
 static void sweep_round(struct race *r, long number)
@@ -282,7 +282,7 @@ static void sweep_round(struct race *r, long number)
 	const long offset = number * STRIDE % SWEEP;
 	unsigned stale[KINDS] = { 0 };
 
-	r->delay = r->edge + (offset - REACH) * SPREAD;
+	r->delay = r->edge - BEFORE + offset * SPREAD;
 	run_round(r, r->kind, stale);
 	for (size_t i = 0; i < KINDS; i++)
 		r->by_offset[i][offset] += stale[i];
@@ -347,7 +347,7 @@ static void parse(struct race *r, int argc, char **argv)
 int main(int argc, char **argv)
 {
 	static struct race race = {
-		.sweeps = 2, .kind = -1, .library = "libcuda.so.1", .edge = DELAYS / 2, .least = DELAYS, .seed = 1
+		.sweeps = 2, .kind = -1, .library = "libcuda.so.1", .edge = DELAYS / 3, .least = DELAYS, .seed = 1
 	};
 
 	parse(&race, argc, argv);

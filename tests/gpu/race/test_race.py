@@ -21,7 +21,7 @@ def test_it_runs(build, root, tmp_path):
     assert all(sum(map(int, kind["by_offset"].split())) == kind["sweep"]["stale"] for kind in process["kinds"].values())
 
 
-SOUND = {"past": 500, "again": 502, "recorded": 490, "through": 492, "late": 460, "ordered": 0, "wait": 0, "spin": 3}
+SOUND = {"past": 500, "again": 502, "recorded": 490, "through": 492, "late": 460, "ordered": 0, "wait": 0, "spin": 3}  # at the edge and in the sweep
 SPREAD = (-9, 6, 3, -4, 8, -7, 0, 5, -2, 0)
 
 
