@@ -12,7 +12,7 @@ DOCS = pathlib.Path(__file__).resolve().parent.parent
 ENVIRONMENT = [
     ("SLOTPROBE_PROBE_PATH", "folders, separated by colons, in which record looks for adapters first"),
     ("NO_COLOR, CLICOLOR_FORCE", "turn colour off, or on even when stdout is no terminal"),
-    ("TMPDIR", "where selftest records"),
+    ("TMPDIR", "where selftest records, instead of /tmp, and where check keeps what finds no memory in a file without a name, instead of /var/tmp"),
 ]
 
 BY_HAND = """A server that cannot be started through record is preloaded by hand, with these variables; record sets them itself and takes

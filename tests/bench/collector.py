@@ -26,7 +26,7 @@ KINDS = {"roll-ups": (1, 1, []), "roll-ups alone": (1, 1, ["bare"]), "48 planes"
 
 AT_SIZE = [("roll-ups", 1_000_000), ("roll-ups", 10_000_000), ("roll-ups alone", 1_000_000), ("roll-ups alone", 10_000_000),
            ("48 planes", 10_000_000), ("48 planes", 100_000_000), ("roll-ups alone", 100_000_000)]
-LARGE = 20_000_000_000  # bytes of records: read once
+REPEATS = ((1e9, 8), (2e10, 3), (float("inf"), 1))  # bytes of records, and how often they are read
 ROLLUPS_PER_S, RECORDS_GB_PER_S = 3e6, 1.0  # of one core
 PEAK_MB = {"diff": 8, "check": 160}
 SLOWER = 0.7  # the rate at ten times the size, at least
@@ -97,7 +97,7 @@ def main() -> int:
     options.add_argument("--folder", type=pathlib.Path, help="where the runs go: 400 bytes a donation at most")
     options.add_argument("--size", type=int, action="append", help="donations of a run; several times for several")
     options.add_argument("--kind", choices=KINDS, action="append")
-    options.add_argument("--repeat", type=int, default=3)
+    options.add_argument("--repeat", type=int, help="of each; if it is not said, the fewer the larger")
     options.add_argument("--whole", action="store_true", help="beside it, with every event loaded")
     options.add_argument("--at-size", action="store_true", help="the sizes that the bars are for, and judge them")
     options.add_argument("--json", type=pathlib.Path)
@@ -110,8 +110,8 @@ def main() -> int:
         try:
             runs, donations, bytes_of = make(build, folder, kind, size)
             for how in ["", "whole"][:1 + args.whole]:
-                results = measure(build, runs, donations, bytes_of, args.repeat if bytes_of < LARGE else 1, SLOTPROBE_READING=how,
-                                  TMPDIR=str(folder))
+                results = measure(build, runs, donations, bytes_of, args.repeat or next(n for most, n in REPEATS if bytes_of < most),
+                                  SLOTPROBE_READING=how, TMPDIR=str(folder))
                 for verb, r in results.items():
                     found.append({"kind": kind, "donations": donations, "records_bytes": bytes_of, "verb": verb, "whole": bool(how)} | r)
                     print(f"{kind:15} {donations:11,} {verb:6} {r['cpu_s']:8.2f} {r['donations_per_s']:12,.0f} {r['records_GB_per_s']:12.2f} "

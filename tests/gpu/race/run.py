@@ -7,7 +7,7 @@
 How often it shows is a matter of what a launch costs, and that differs from process to process by far more than what is looked for. So
 each process is held against itself: trials through the preload and donated ("recorded") take turns with trials past it and not ("past"). The
 length of the writing graph, upon which the rate depends, sweeps from where it never shows past the edge, where it shows in every other trial of that
-process, to about 1.5 us beyond: what comes between two launches of a server varies by more. Judged is the share of the rate that is lost, over all
+process, to 1.3 us beyond on an H200: the distance of two launches varies by more (tests/bench/run.py, 99th percentile). Judged is the share of the rate that is lost, over all
 processes, and twice its standard error, from what the processes differ by: with 7 of them and more, above 95 % of one side.
 
 Holds when less than a tenth is lost for certain, and less than a tenth between two things that are the same ("again" and "past"); when the red
