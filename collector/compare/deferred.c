@@ -120,6 +120,7 @@ static bool spill_full_blocks(struct deferred *d)
 }
 
 /* ---- writing ---- */
+
 static bool append_block(struct deferred *d, struct deferred_part *part)
 {
 	struct deferred_block *block;
