@@ -15,6 +15,7 @@
 #include "compare/check_settled.h"
 #include "compare/deferred.h"
 #include "compare/slot_states.h"
+#include "options.h"
 #include "read/counters.h"
 #include "read/settle.h"
 
@@ -240,9 +241,9 @@ static bool take(void *arg, const struct model_process *p, const struct settled 
 static uint64_t memory_allowed(bool file)
 {
 	const char *text = getenv("SLOTPROBE_CHECK_MEMORY");
-	uint64_t asked = text ? strtoull(text, NULL, 10) : 0;
+	uint64_t asked;
 
-	return asked ? asked : file ? MEMORY_BESIDE_FILE : MEMORY;
+	return text && size_parse(text, &asked) == 0 && asked ? asked : file ? MEMORY_BESIDE_FILE : MEMORY;
 }
 
 /* Of the process that has most to ask: a hash's holder, a claim's first state and perhaps the last one of each donation, and
