@@ -95,6 +95,9 @@ static int run_verb(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	trouble_guard_json();
+	/* A file that may not grow (RLIMIT_FSIZE) is a full disk: it must be noticed and said, or another way taken. */
+	if (argc < 2 || strcmp(argv[1], verb_rows[VERB_record].name))
+		signal(SIGXFSZ, SIG_IGN);
 	if (argc < 2) {
 		complain(NULL, "a verb is missing; 'slotprobe --help' lists them");
 		return EXIT_TROUBLE;

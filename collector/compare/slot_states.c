@@ -32,7 +32,7 @@ static bool add_pool(struct slot_states *s, const struct model_pool *pool)
 
 static struct slot_state *find_elsewhere(struct slot_states *s, uint32_t pool, int64_t slot)
 {
-	uint64_t key = check_fold(pool, (uint64_t)slot), at = map_get(&s->elsewhere, key);
+	uint64_t key = check_key_of_slot(pool, slot), at = map_get(&s->elsewhere, key);
 
 	if (at != MAP_NONE)
 		return &s->other[at];

@@ -5,23 +5,38 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "compare/spill.h"
 
+/* With a name for a moment, in which no signal ends the program. */
+static int open_named(const char *folder)
+{
+	sigset_t all, was;
+	char path[PATH_MAX];
+	int fd;
+
+	if ((size_t)snprintf(path, sizeof path, "%s/slotprobe-check.XXXXXX", folder) >= sizeof path)
+		return -1;
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, &was);
+	fd = mkostemp(path, O_CLOEXEC);
+	if (fd >= 0)
+		unlink(path);
+	sigprocmask(SIG_SETMASK, &was, NULL);
+	return fd;
+}
+
 bool spill_open(struct spill *spill)
 {
 	const char *asked = getenv("TMPDIR"), *folder = asked && *asked ? asked : "/var/tmp";
-	char path[PATH_MAX];
 
 	*spill = (struct spill) { .fd = open(folder, O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600) };
-	if (spill->fd < 0 && (size_t)snprintf(path, sizeof path, "%s/slotprobe-check.XXXXXX", folder) < sizeof path) {
-		spill->fd = mkostemp(path, O_CLOEXEC);
-		if (spill->fd >= 0)
-			unlink(path);
-	}
+	if (spill->fd < 0)
+		spill->fd = open_named(folder);
 	spill->open = spill->fd >= 0;
 	return spill->open;
 }

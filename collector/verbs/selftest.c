@@ -104,6 +104,7 @@ static void record_exec(const struct selftest *t, char *const *argv, const char 
 	char *libraries = NULL, *slash;
 
 	signal(SIGPIPE, SIG_DFL);
+	signal(SIGXFSZ, SIG_DFL);
 	dup2(fd, STDOUT_FILENO);
 	dup2(fd, STDERR_FILENO);
 	if (t->cpu) {

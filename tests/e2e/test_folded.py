@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from loggen import DISCARD, FREE, U64, Process, Run, mix64, number
+from loggen import ALLOC, DISCARD, FREE, U64, Process, Run, mix64, number
 from test_compare import proven
 
 
@@ -86,6 +86,20 @@ def test_a_restore_is_held_against_the_last_donation_of_its_claim(tool, claim, c
     done = subprocess.run([tool.command, "check", run], capture_output=True, text=True, timeout=60, check=False,
                           env=os.environ | {"SLOTPROBE_READING": "folded"})
     assert ("cannot be judged without its events" in done.stderr) == bool(broken), done.stderr
+
+
+def test_slots_that_no_pool_announces_are_told_apart(tool):
+    """Whatever their numbers are: what one slot was allocated with is not held against what another one is given."""
+    p = of("graph-off")
+    pools = [p.pool("a", slots=16), p.pool("b", slots=16)]
+    apart = 0x9E3779B97F4A7C15 - (1 << 64)
+    for slot in (100, 1000):
+        for pool, at in ((pools[0], slot + apart), (pools[1], slot - 1), (pools[0], slot + 1)):
+            p.event(ALLOC, pool, at)
+        pools[1].write(slot, f"c{slot}")
+        p.donate(pools[1], slot, 8, number("k", slot), key_len=8)
+    said = tool.check(Run("graph-off", p))
+    assert next(i for i in said["invariants"] if i["code"] == "never_written")["checked"] is None
 
 
 def unmixed(x):

@@ -8,7 +8,6 @@ import os
 import re
 import resource
 import shutil
-import signal
 import subprocess
 
 import pytest
@@ -105,6 +104,8 @@ def test_a_check_whose_questions_go_to_a_file(command, tmp_path):
     fail_each("spilling", made, 20, fault)
     fail_each("nameless", {"open": made["open"]}, 20, lambda run, call: fault(run, f"{call},mkostemp:1"))
     assert command.faulty(words, "full", FAULT="pwritev:2-", **where).said == good.said
+    for size in (0, 4096, 50000):
+        assert command.run(words, f"cut-{size}", preexec=cut(size), **{k: str(v) for k, v in where.items()}).said == good.said
     assert command.faulty(words, "nowhere", **(where | {"TMPDIR": tmp_path / "absent"})).said == good.said
     assert list(tmp_path.iterdir()) == []
 
@@ -169,9 +170,8 @@ PRINTING = [which for which in VERBS if which not in ("ctl",)]
 
 
 def cut(size):
-    """No file grows over so many bytes."""
+    """No file grows over so many bytes. What tries that is sent a signal, which ends whoever has not said otherwise."""
     def limit():
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
     return limit
 
