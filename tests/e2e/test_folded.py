@@ -88,7 +88,12 @@ def test_a_restore_is_held_against_the_last_donation_of_its_claim(tool, claim, c
     assert ("cannot be judged without its events" in done.stderr) == bool(broken), done.stderr
 
 
-def test_slots_that_no_pool_announces_are_told_apart(tool):
+def checked(said, code):
+    return next(i for i in said["invariants"] if i["code"] == code)["checked"]
+
+
+@pytest.mark.parametrize("itself", [None, 1])
+def test_slots_that_no_pool_announces_are_told_apart(tool, itself):
     """Whatever their numbers are: what one slot was allocated with is not held against what another one is given."""
     p = of("graph-off")
     pools = [p.pool("a", slots=16), p.pool("b", slots=16)]
@@ -96,10 +101,27 @@ def test_slots_that_no_pool_announces_are_told_apart(tool):
     for slot in (100, 1000):
         for pool, at in ((pools[0], slot + apart), (pools[1], slot - 1), (pools[0], slot + 1)):
             p.event(ALLOC, pool, at)
+        if itself and slot == 100:
+            p.event(ALLOC, pools[1], slot)
         pools[1].write(slot, f"c{slot}")
         p.donate(pools[1], slot, 8, number("k", slot), key_len=8)
-    said = tool.check(Run("graph-off", p))
-    assert next(i for i in said["invariants"] if i["code"] == "never_written")["checked"] is None
+    assert checked(tool.check(Run("graph-off", p)), "never_written") == itself
+
+
+@pytest.mark.parametrize("apart", [-256, -128, -64, 64, 127, 128, 129, 256, 512])
+def test_a_discard_speaks_of_no_other_id(tool, apart):
+    """Of one that has left the window, or that has not come: its place there may be another's."""
+    p = of("graph-off")
+    pool = p.pool(slots=16)
+    for n in range(300):
+        donate(p, pool, n)
+    pool.write(9, "here")
+    p.donate(pool, 9, 8, number("here"), key_len=8)
+    p.event(DISCARD, pool, 1, src=p.ids + apart)
+    p.restore(pool, 9, 8, number("here"), key_len=8)
+    for n in range(300, 900):
+        donate(p, pool, n)
+    assert checked(tool.check(Run("graph-off", p)), "restore_differs") == 1
 
 
 def unmixed(x):

@@ -20,9 +20,10 @@
 #include "compare/deferred.h"
 
 #define ASKED_MAX 5000u
+#define MANY      600000u
 
 static struct {
-	bool seen[ASKED_MAX];
+	bool seen[MANY];
 	uint64_t n;
 } asked;
 
@@ -36,7 +37,7 @@ static bool answer(void *arg, struct bigmap *map, struct bigmap_cell *cell, cons
 {
 	const uint64_t *hashes = arg;
 
-	assert_true(q->value < ASKED_MAX && !asked.seen[q->value]);
+	assert_true(q->value < MANY && !asked.seen[q->value]);
 	assert_int_equal(q->hash, (hash_of(q->value, *hashes) & ~3ull) | q->value % 3);
 	asked.seen[q->value] = true;
 	asked.n++;
@@ -111,6 +112,20 @@ static void test_more_than_fits(void **state)
 		assert_true(d.spill.open && d.bytes <= 5 * 4096);
 		deferred_free(&d);
 	}
+}
+
+/* More blocks of a part at once than one call writes. */
+static void test_many_blocks_of_a_part(void **state)
+{
+	struct deferred d;
+
+	(void)state;
+	assert_true(deferred_begin(&d, 1000, 6 << 20, true));
+	assert_int_equal(d.n_parts, 1);
+	for (unsigned i = 0; i < 2; i++)
+		ask_and_perform(&d, MANY, i ? 1000 : MANY);
+	assert_true(d.spill.open);
+	deferred_free(&d);
 }
 
 /* Of a little memory, as many parts as leave room for what is not full yet. */
@@ -201,9 +216,13 @@ static void test_the_file(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_each_number),    cmocka_unit_test(test_no_more_than_said),
-		cmocka_unit_test(test_more_than_fits), cmocka_unit_test(test_parts_of_a_little_memory),
-		cmocka_unit_test(test_no_disk),        cmocka_unit_test(test_a_file_that_is_cut),
+		cmocka_unit_test(test_each_number),
+		cmocka_unit_test(test_no_more_than_said),
+		cmocka_unit_test(test_more_than_fits),
+		cmocka_unit_test(test_many_blocks_of_a_part),
+		cmocka_unit_test(test_parts_of_a_little_memory),
+		cmocka_unit_test(test_no_disk),
+		cmocka_unit_test(test_a_file_that_is_cut),
 		cmocka_unit_test(test_the_file),
 	};
 
