@@ -4,9 +4,9 @@
  *
  * What a slot was allocated with, and what was donated last there, is kept a slot. Which donation had a hash and which state a claim
  * had first are questions to a table, put off until all are known (deferred.h). What would take more memory than it may waits in a
- * file; where there is no disk for that, the logs are read several times, each time for a part of the hashes. Where something was restored that is not what the slot got last,
- * what came before is asked of the table too, in a new reading. Where something is broken, or is not told by this, the run is loaded
- * whole, which finds the events to show.
+ * file; where there is no disk for that, the logs are read several times, each time for a part of the hashes. Where something was
+ * restored that is not what the slot got last, what came before is asked of the table too, in a new reading. Where something is
+ * broken, or is not told by this, the run is loaded whole, which finds the events to show.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +23,8 @@
 #define MEMORY_BESIDE_FILE (128ull << 20)
 #define MEMORY             (1ull << 30)
 #define PARTS_MAX          1024u
+/* Of the disk: more than a recording wants, which would stop otherwise. */
+#define LEAVE_FREE (3ull << 30)
 
 /* What a table is asked. */
 enum question_kind {
@@ -238,12 +240,19 @@ static bool take(void *arg, const struct model_process *p, const struct settled 
 
 /* ---- the readings ---- */
 
+static uint64_t size_from(const char *variable, uint64_t otherwise)
+{
+	const char *text = getenv(variable);
+	uint64_t size;
+
+	return text && size_parse(text, &size) == 0 ? size : otherwise;
+}
+
 static uint64_t memory_allowed(bool file)
 {
-	const char *text = getenv("SLOTPROBE_CHECK_MEMORY");
-	uint64_t asked;
+	uint64_t asked = size_from("SLOTPROBE_CHECK_MEMORY", 0);
 
-	return text && size_parse(text, &asked) == 0 && asked ? asked : file ? MEMORY_BESIDE_FILE : MEMORY;
+	return asked ? asked : file ? MEMORY_BESIDE_FILE : MEMORY;
 }
 
 /* Of the process that has most to ask: a hash's holder, a claim's first state and perhaps the last one of each donation, and
@@ -307,7 +316,9 @@ static bool read_parts(struct judge *j, const char *path, uint64_t questions)
 
 	j->parts = readings(j, questions, memory);
 	/* A page may tell anything: no more memory is taken than is allowed. */
-	fine = j->parts && deferred_begin(&j->questions, questions / j->parts, memory, j->file) &&
+	fine = j->parts &&
+	       deferred_begin(&j->questions, questions / j->parts, memory,
+			      j->file ? size_from("SLOTPROBE_MIN_FREE", LEAVE_FREE) : DEFERRED_NO_FILE) &&
 	       read_part(j, &j->check->model, path);
 	seen = j->seen;
 	for (j->part = 1; fine && j->part < j->parts; j->part++) {

@@ -38,14 +38,14 @@ struct deferred_slab {
 	_Alignas(LINE) struct deferred_block block[];
 };
 
-bool deferred_begin(struct deferred *d, uint64_t questions, uint64_t bytes_max, bool spill)
+bool deferred_begin(struct deferred *d, uint64_t questions, uint64_t bytes_max, uint64_t leave_free)
 {
 	uint64_t parts = questions / PART_QUESTIONS + 1, held = bytes_max / sizeof(struct deferred_block) / 2;
 
-	*d = (struct deferred) { .bytes_max = bytes_max, .may_spill = spill };
+	*d = (struct deferred) { .bytes_max = bytes_max, .leave_free = leave_free };
 	parts = parts > DEFERRED_PARTS ? DEFERRED_PARTS : parts;
 	/* The last block of a part stays: they must not be all that memory holds. */
-	if (spill && parts > held)
+	if (leave_free != DEFERRED_NO_FILE && parts > held)
 		parts = held ? held : 1;
 	d->n_parts = (uint32_t)parts;
 	d->part = calloc(parts, sizeof *d->part);
@@ -98,7 +98,7 @@ static bool spill_part(struct deferred *d, struct deferred_part *part)
 
 static bool spill_parts(struct deferred *d)
 {
-	if (!d->spill.open && !spill_open(&d->spill))
+	if (!d->spill.open && !spill_open(&d->spill, d->leave_free))
 		return false;
 	for (uint32_t i = 0; i <= d->n_parts; i++) {
 		if (!array_room(&d->spilled, &d->room_spilled, d->n_spilled, sizeof *d->spilled))
@@ -113,7 +113,7 @@ static bool spill_parts(struct deferred *d)
 /* False: nothing was full, or there is no disk for it. */
 static bool spill_full_blocks(struct deferred *d)
 {
-	if (!d->may_spill)
+	if (d->leave_free == DEFERRED_NO_FILE)
 		return false;
 	d->no_disk = !spill_parts(d);
 	return !d->no_disk && d->spare;

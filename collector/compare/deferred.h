@@ -58,7 +58,8 @@ struct deferred {
 	struct bigmap map;
 	uint64_t bytes, bytes_max; /* of the blocks: what lies in memory and what may */
 	uint32_t n_parts;
-	bool may_spill, no_disk; /* the file could not be made, or is full */
+	uint64_t leave_free; /* of the disk, by the file; DEFERRED_NO_FILE: there is to be none */
+	bool no_disk;        /* the file could not be made, or is full */
 	struct spill spill;
 	/* Each time that memory was full its blocks went to the file, part by part: where each part begins there, and the last one ends. */
 	uint64_t *spilled;
@@ -66,8 +67,11 @@ struct deferred {
 	struct deferred_block *fetched;
 };
 
-/* For about so many questions, in no more than so many bytes of memory; `spill`: the others in a file. false: no memory. */
-bool deferred_begin(struct deferred *deferred, uint64_t questions, uint64_t bytes_max, bool spill);
+#define DEFERRED_NO_FILE UINT64_MAX
+
+/* For about so many questions, in no more than so many bytes of memory; the others in a file that leaves so many bytes of its disk free,
+ * unless there is to be none. false: no memory. */
+bool deferred_begin(struct deferred *deferred, uint64_t questions, uint64_t bytes_max, uint64_t leave_free);
 /* Writes down what a part has gathered. false: no memory, no disk, or more than was said. */
 bool deferred_write(struct deferred *deferred, uint32_t part);
 

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "compare/spill.h"
@@ -30,11 +31,12 @@ static int open_named(const char *folder)
 	return fd;
 }
 
-bool spill_open(struct spill *spill)
+bool spill_open(struct spill *spill, uint64_t leave_free)
 {
 	const char *asked = getenv("TMPDIR"), *folder = asked && *asked ? asked : "/var/tmp";
 
-	*spill = (struct spill) { .fd = open(folder, O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600) };
+	*spill = (struct spill) { .leave_free = leave_free };
+	spill->fd = open(folder, O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
 	if (spill->fd < 0)
 		spill->fd = open_named(folder);
 	spill->open = spill->fd >= 0;
@@ -52,8 +54,20 @@ static void skip(struct iovec **piece, size_t *n, size_t bytes)
 	}
 }
 
+static bool has_room(const struct spill *spill, const struct iovec *piece, size_t n)
+{
+	struct statvfs disk;
+	uint64_t bytes = spill->leave_free;
+
+	for (size_t i = 0; i < n; i++)
+		bytes += piece[i].iov_len;
+	return fstatvfs(spill->fd, &disk) == 0 && (uint64_t)disk.f_bavail * disk.f_frsize >= bytes;
+}
+
 bool spill_write(struct spill *spill, struct iovec *piece, size_t n)
 {
+	if (!has_room(spill, piece, n))
+		return false;
 	while (n) {
 		ssize_t put = pwritev(spill->fd, piece, (int)n, (off_t)spill->bytes);
 

@@ -2,7 +2,8 @@
  *
  * spill.h: a file without a name, for what a comparison need not have in memory all the time.
  *
- * It lies in TMPDIR, else in /var/tmp (/tmp is memory on many machines). Nothing of it is left, however the program ends.
+ * It lies in TMPDIR, or in /var/tmp where that is not set (/tmp is memory on many machines). Nothing of it is left, however the
+ * program ends; and it leaves others some of the disk, for a recording that is written there meanwhile stops where the disk fills up.
  */
 #ifndef COMPARE_SPILL_H
 #define COMPARE_SPILL_H
@@ -16,12 +17,12 @@
 struct spill {
 	bool open;
 	int fd;
-	uint64_t bytes;
+	uint64_t bytes, leave_free;
 };
 
 /* false: no file can be made there. */
-bool spill_open(struct spill *spill);
-/* Appends n pieces, whose list it uses up. false: not all of it, the disk is full. */
+bool spill_open(struct spill *spill, uint64_t leave_free);
+/* Appends n pieces, whose list it uses up. false: not all of it, the disk is full, or would have fewer bytes left than are to be. */
 bool spill_write(struct spill *spill, struct iovec *piece, size_t n);
 bool spill_read(const struct spill *spill, void *to, size_t bytes, uint64_t offset);
 void spill_close(struct spill *spill);

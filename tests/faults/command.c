@@ -42,6 +42,7 @@
 	X(fopen, 0, ERRNO, EMFILE)                                                                                     \
 	X(fork, FAILS, ERRNO, EAGAIN)                                                                                  \
 	X(fstat, FAILS, ERRNO, EIO)                                                                                    \
+	X(fstatvfs, FAILS, ERRNO, EIO)                                                                                 \
 	X(fsync, FAILS, ERRNO, EIO)                                                                                    \
 	X(getcwd, 0, ERRNO, ENOENT)                                                                                    \
 	X(lseek, FAILS, ERRNO, EINVAL)                                                                                 \

@@ -93,7 +93,7 @@ def test_each_call_fails_once(command, which):
 def test_a_check_whose_questions_go_to_a_file(command, tmp_path):
     """The disk is full, the file cannot be made, nor one with a name, nor read: it says the same, in several readings or with all in memory; and
     nothing is left there."""
-    words, where = ("check", "{many}", "--json"), {"SLOTPROBE_CHECK_MEMORY": "40000", "TMPDIR": tmp_path}
+    words, where = ("check", "{many}", "--json"), {"SLOTPROBE_CHECK_MEMORY": "40000", "SLOTPROBE_MIN_FREE": "0", "TMPDIR": tmp_path}
     good, made = command.count(words, **where)
     plain = command.run(words)
     assert good.said == plain.said and good.status == 0 and made["pwritev"] > 2
@@ -106,6 +106,8 @@ def test_a_check_whose_questions_go_to_a_file(command, tmp_path):
     assert command.faulty(words, "full", FAULT="pwritev:2-", **where).said == good.said
     for size in (0, 4096, 50000):
         assert command.run(words, f"cut-{size}", preexec=cut(size), **{k: str(v) for k, v in where.items()}).said == good.said
+    for least in ("1000000T", "3G"):  # more than there is, and what is left of itself
+        assert command.faulty(words, "low", **(where | {"SLOTPROBE_MIN_FREE": least})).said == good.said
     assert command.faulty(words, "nowhere", **(where | {"TMPDIR": tmp_path / "absent"})).said == good.said
     assert list(tmp_path.iterdir()) == []
 

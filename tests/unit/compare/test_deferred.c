@@ -69,7 +69,7 @@ static void test_each_number(void **state)
 	for (uint64_t parts = 1; parts <= 3; parts++) {
 		struct deferred d;
 
-		assert_true(deferred_begin(&d, parts * 12288 - 1, 1 << 20, false));
+		assert_true(deferred_begin(&d, parts * 12288 - 1, 1 << 20, DEFERRED_NO_FILE));
 		assert_int_equal(d.n_parts, parts);
 		for (uint64_t n = 0; n < 1100; n++)
 			ask_and_perform(&d, n, n % 7 + 1);
@@ -85,7 +85,7 @@ static void test_no_more_than_said(void **state)
 	uint64_t n = 0;
 
 	(void)state;
-	assert_true(deferred_begin(&d, 1000, 3 * 4096 + 4095, false));
+	assert_true(deferred_begin(&d, 1000, 3 * 4096 + 4095, DEFERRED_NO_FILE));
 	while (n < ASKED_MAX && deferred_ask(&d, 0, hash_of(n, UINT64_MAX), n))
 		n++;
 	/* three blocks, and of the fourth the line that is not written yet */
@@ -102,7 +102,7 @@ static void test_more_than_fits(void **state)
 	for (uint64_t parts = 1; parts <= 2; parts++) {
 		struct deferred d;
 
-		assert_true(deferred_begin(&d, parts * 12288 - 1, 5 * 4096, true));
+		assert_true(deferred_begin(&d, parts * 12288 - 1, 5 * 4096, 0));
 		assert_int_equal(d.n_parts, parts);
 		for (unsigned i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
 			ask_and_perform(&d, numbers[i], 7);
@@ -120,7 +120,7 @@ static void test_many_blocks_of_a_part(void **state)
 	struct deferred d;
 
 	(void)state;
-	assert_true(deferred_begin(&d, 1000, 6 << 20, true));
+	assert_true(deferred_begin(&d, 1000, 6 << 20, 0));
 	assert_int_equal(d.n_parts, 1);
 	for (unsigned i = 0; i < 2; i++)
 		ask_and_perform(&d, MANY, i ? 1000 : MANY);
@@ -134,11 +134,11 @@ static void test_parts_of_a_little_memory(void **state)
 	struct deferred d;
 
 	(void)state;
-	assert_true(deferred_begin(&d, 1ull << 32, 40 * 4096, true));
+	assert_true(deferred_begin(&d, 1ull << 32, 40 * 4096, 0));
 	assert_int_equal(d.n_parts, 20);
 	ask_and_perform(&d, ASKED_MAX, ASKED_MAX);
 	deferred_free(&d);
-	assert_true(deferred_begin(&d, 1ull << 32, 4096, true));
+	assert_true(deferred_begin(&d, 1ull << 32, 4096, 0));
 	assert_int_equal(d.n_parts, 1);
 	deferred_free(&d);
 }
@@ -159,7 +159,7 @@ static void test_no_disk(void **state)
 
 	(void)state;
 	setenv("TMPDIR", "/nowhere", 1);
-	assert_true(deferred_begin(&d, 1000, 5 * 4096, true));
+	assert_true(deferred_begin(&d, 1000, 5 * 4096, 0));
 	assert_in_range(asked_until_refused(&d), 4 * 255, 4 * 255 + 3);
 	assert_true(d.no_disk);
 	deferred_free(&d);
@@ -169,11 +169,23 @@ static void test_no_disk(void **state)
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
 	little.rlim_max = was.rlim_max;
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &little), 0);
-	assert_true(deferred_begin(&d, 1000, 5 * 4096, true));
+	assert_true(deferred_begin(&d, 1000, 5 * 4096, 0));
 	assert_in_range(asked_until_refused(&d), 12 * 255, 12 * 255 + 3);
 	assert_true(d.no_disk);
 	deferred_free(&d);
 	setrlimit(RLIMIT_FSIZE, &was);
+}
+
+/* Others have more use for the disk. */
+static void test_what_is_to_be_left_of_the_disk(void **state)
+{
+	struct deferred d;
+
+	(void)state;
+	assert_true(deferred_begin(&d, 1000, 5 * 4096, 1ull << 62));
+	assert_in_range(asked_until_refused(&d), 4 * 255, 4 * 255 + 3);
+	assert_true(d.no_disk);
+	deferred_free(&d);
 }
 
 /* What is gone from the file, or was never there, is not made up. */
@@ -183,7 +195,7 @@ static void test_a_file_that_is_cut(void **state)
 	struct deferred d;
 
 	(void)state;
-	assert_true(deferred_begin(&d, 1000, 5 * 4096, true));
+	assert_true(deferred_begin(&d, 1000, 5 * 4096, 0));
 	for (uint64_t i = 0; i < 2000; i++) {
 		asked.seen[i] = false;
 		assert_true(deferred_ask(&d, i % 3, hash_of(i, hashes), i));
@@ -201,7 +213,7 @@ static void test_the_file(void **state)
 	ssize_t n;
 
 	(void)state;
-	assert_true(spill_open(&spill));
+	assert_true(spill_open(&spill, 0));
 	snprintf(link, sizeof link, "/proc/self/fd/%d", spill.fd);
 	n = readlink(link, name, sizeof name - 1);
 	assert_true(n > 0);
@@ -222,6 +234,7 @@ int main(void)
 		cmocka_unit_test(test_many_blocks_of_a_part),
 		cmocka_unit_test(test_parts_of_a_little_memory),
 		cmocka_unit_test(test_no_disk),
+		cmocka_unit_test(test_what_is_to_be_left_of_the_disk),
 		cmocka_unit_test(test_a_file_that_is_cut),
 		cmocka_unit_test(test_the_file),
 	};
