@@ -3,7 +3,8 @@
  * perturb.c: a probe that does what no probe may do, for the tests that must notice: a preload in front of libslotprobe.so
  * that wraps slotprobe_donate. PERTURB=sync waits for the stream, alloc allocates device memory under a relaxed capture mode, unsafe
  * allocates under the thread's own, deadly does that too and, some time after it was refused for a capture's sake, ends the process as a
- * driver may, legacy puts work on the legacy stream; each at every 8th donation.
+ * driver may, legacy puts work on the legacy stream; each at every 8th donation. PERTURB=hoard allocates
+ * 16 MiB once and keeps them.
  */
 #include <dlfcn.h>
 #include <signal.h>
@@ -17,17 +18,18 @@
 #include "probes/core/slotprobe.h"
 
 #define EXPORT __attribute__((visibility("default")))
+#define MIB    ((size_t)1 << 20)
 
 static void *driver(const char *name)
 {
 	return dlsym(RTLD_DEFAULT, name) ?: dlsym(dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_NOW), name);
 }
 
-static uint64_t allocate(void)
+static uint64_t allocate(size_t bytes)
 {
 	uint64_t memory = 0;
 
-	((int (*)(uint64_t *, size_t))driver("cuMemAlloc_v2"))(&memory, (size_t)1 << 20);
+	((int (*)(uint64_t *, size_t))driver("cuMemAlloc_v2"))(&memory, bytes);
 	return memory;
 }
 
@@ -44,15 +46,15 @@ static void perturb(const char *how, const struct slotprobe_claim *claim)
 	if (!strcmp(how, "sync")) {
 		((int (*)(void *))driver("cuStreamSynchronize"))((void *)(uintptr_t)claim->stream);
 	} else if (!strcmp(how, "unsafe")) {
-		allocate();
+		allocate(MIB);
 	} else if (!strcmp(how, "deadly")) {
-		if (!allocate()) {
+		if (!allocate(MIB)) {
 			usleep(500000); /* the capture that is lost ends in that time */
 			raise(SIGSEGV);
 		}
 	} else if (!strcmp(how, "alloc") || !memory) {
 		relaxed(&mode);
-		memory = allocate();
+		memory = allocate(strcmp(how, "hoard") ? MIB : 16 * MIB);
 		relaxed(&mode);
 	}
 	if (!strcmp(how, "legacy"))

@@ -11,7 +11,6 @@ Exit status 1 where a bar of docs/performance.md is missed. On the CPU driver th
 compare; what counts is measured on a GPU.
 """
 import argparse
-import glob
 import json
 import os
 import pathlib
@@ -24,7 +23,6 @@ import runs
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 NODES = {4: 40, 200: 8}  # of a graph: launches between two waits, as in costs.c
-CUPTI = ["/usr/local/cuda/extras/CUPTI", "/usr/local/cuda-13.0/extras/CUPTI"]
 
 
 def quantile(values: list[float], share: float) -> float:
@@ -132,18 +130,18 @@ class Bench:
 
     def cupti(self) -> list[tuple[str, str, str]]:
         """(name, preload, what it does), where CUPTI is."""
-        root = next((path for path in CUPTI if os.path.exists(path)), None)
+        root = next((path for path in (f"{toolkit}/extras/CUPTI" for toolkit in runs.TOOLKITS) if os.path.exists(path)), None)
         if self.driver == "cpu" or not root:
             return []
-        libraries = [found for place in (f"{root}/lib64", *sys.path) for found in glob.glob(f"{place}/**/libcupti.so*", recursive=True)]
+        found = next(runs.cupti_libraries(), None)
         library = self.folder / "cupti.so"
         if not library.exists():
             built = subprocess.run(["gcc", "-O2", "-shared", "-fPIC", f"-I{root}/include", f"-I{root}/../../include", "-o", library,
-                                    ROOT / "tests/bench/cupti.c", *libraries[:1]], capture_output=True, text=True)
-            if built.returncode or not libraries:
+                                    ROOT / "tests/bench/cupti.c", *filter(None, [found])], capture_output=True, text=True)
+            if built.returncode or not found:
                 self.found["cupti"] = built.stderr[-800:] or "no libcupti"
                 return []
-            os.environ["LD_LIBRARY_PATH"] = f"{os.path.dirname(libraries[0])}:{os.environ.get('LD_LIBRARY_PATH', '')}"
+            os.environ["LD_LIBRARY_PATH"] = f"{os.path.dirname(found)}:{os.environ.get('LD_LIBRARY_PATH', '')}"
         return [("CUPTI callback", str(library), "callback"), ("CUPTI node trace", str(library), "nodes")]
 
     def donate(self, threads: int) -> None:
