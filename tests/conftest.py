@@ -72,15 +72,17 @@ def script():
 
 @pytest.fixture()
 def serve():
-    """Starts HTTP servers on the loopback: answers by path, bytes or an object; others are 404. Returns the URL."""
+    """Starts HTTP servers on the loopback: answers by path, bytes, an object, a status, or what a function of the request's headers says; others
+    are 404. Returns the URL."""
     servers = []
 
     def start(answers):
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self):
                 answer = answers.get(self.path)
+                answer = answer(self.headers) if callable(answer) else answer
                 body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-                self.send_response(404 if answer is None else 200)
+                self.send_response(404 if answer is None else answer if isinstance(answer, int) else 200)
                 self.end_headers()
                 self.wfile.write(body)
 

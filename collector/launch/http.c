@@ -12,13 +12,17 @@
 enum {
 	CURLOPT_WRITEDATA = 10001,
 	CURLOPT_URL = 10002,
+	CURLOPT_XOAUTH2_BEARER = 10220,
 	CURLOPT_TIMEOUT_MS = 155,
+	CURLOPT_HTTPAUTH = 107,
 	CURLOPT_PROTOCOLS = 181,
 	CURLOPT_NOSIGNAL = 99,
 	CURLOPT_WRITEFUNCTION = 20011,
 	CURLINFO_RESPONSE_CODE = 0x200002,
 	CURLPROTO_HTTP = 1,
 	CURLPROTO_HTTPS = 2,
+	CURLAUTH_BEARER = 1 << 6,
+	CURLE_OPERATION_TIMEDOUT = 28,
 };
 
 #define HTTP_TIMEOUT_MS 15000L
@@ -81,47 +85,79 @@ static size_t take(const char *data, size_t size, size_t n, void *to)
 	return n;
 }
 
-static int get(const struct curl *curl, void *easy, const char *url, struct body *body, struct error *error)
+static void give_key(const struct curl *curl, void *easy)
 {
-	long status = 0;
-	int code;
+	const char *key = getenv("SLOTPROBE_API_KEY");
 
-	curl->setopt(easy, CURLOPT_URL, url);
+	if (!key || !*key)
+		return;
+	curl->setopt(easy, CURLOPT_HTTPAUTH, (long)CURLAUTH_BEARER);
+	curl->setopt(easy, CURLOPT_XOAUTH2_BEARER, key);
+}
+
+static int perform(const struct curl *curl, void *easy, struct body *body)
+{
 	curl->setopt(easy, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
 	curl->setopt(easy, CURLOPT_NOSIGNAL, 1L);
 	curl->setopt(easy, CURLOPT_TIMEOUT_MS, HTTP_TIMEOUT_MS);
 	curl->setopt(easy, CURLOPT_WRITEFUNCTION, take);
 	curl->setopt(easy, CURLOPT_WRITEDATA, body);
-	code = curl->perform(easy);
-	if (body->too_long)
-		error_set(error, "the answer is longer than %zu bytes", body->most);
-	else if (code)
-		error_set(error, "%s", curl->strerror(code));
-	else if (curl->getinfo(easy, CURLINFO_RESPONSE_CODE, &status) || status != 200)
-		error_set(error, "the server answered with HTTP status %ld", status);
-	return body->too_long || code || status != 200 ? -1 : 0;
+	give_key(curl, easy);
+	return curl->perform(easy);
 }
 
-char *http_get(const char *url, size_t most, struct error *error)
+static bool answered(const struct curl *curl, void *easy, const struct body *body, int code, struct http_error *error)
+{
+	long status = 0;
+
+	if (body->too_long) {
+		error->trouble = HTTP_STRANGE;
+		error_set(&error->why, "the answer is longer than %zu bytes", body->most);
+	} else if (code) {
+		error->trouble = code == CURLE_OPERATION_TIMEDOUT ? HTTP_SILENT : HTTP_UNREACHABLE;
+		error_set(&error->why, "%s", curl->strerror(code));
+	} else if (curl->getinfo(easy, CURLINFO_RESPONSE_CODE, &status) || status != 200) {
+		error->trouble = status == 401 || status == 403 ? HTTP_KEY : HTTP_STRANGE;
+		error_set(&error->why, "the server answered with HTTP status %ld", status);
+	} else {
+		return true;
+	}
+	return false;
+}
+
+char *http_get(const char *url, size_t most, struct http_error *error)
 {
 	struct body body = { .most = most };
 	struct curl curl;
+	bool fine;
 	void *easy;
-	int failed;
 
-	if (load(&curl, error))
+	error->trouble = HTTP_OURS;
+	if (load(&curl, &error->why))
 		return NULL;
 	easy = curl.init();
 	if (!easy) {
-		error_set(error, "libcurl cannot start");
+		error_set(&error->why, "libcurl cannot start");
 		return NULL;
 	}
-	failed = get(&curl, easy, url, &body, error);
+	curl.setopt(easy, CURLOPT_URL, url);
+	fine = answered(&curl, easy, &body, perform(&curl, easy, &body), error);
 	curl.cleanup(easy);
-	if (!failed && !body.text)
+	if (fine && !body.text)
 		body.text = strdup("");
-	if (!failed)
+	if (fine)
 		return body.text;
 	free(body.text);
 	return NULL;
+}
+
+const char *http_remedy(enum http_trouble trouble)
+{
+	static const char *const remedy[] = {
+#define TROUBLE(id, text) [HTTP_##id] = text,
+		HTTP_TROUBLE(TROUBLE)
+#undef TROUBLE
+	};
+
+	return remedy[trouble];
 }

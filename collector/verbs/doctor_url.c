@@ -98,7 +98,7 @@ static int print_all(const struct options *o, const struct findings *all)
 
 /* ---- asking ---- */
 
-static json_t *ask_at(const char *url, const char *path, struct error *error)
+static json_t *ask_at(const char *url, const char *path, struct http_error *error)
 {
 	size_t n = strlen(url);
 	json_t *answer = NULL;
@@ -107,7 +107,7 @@ static json_t *ask_at(const char *url, const char *path, struct error *error)
 	while (n && url[n - 1] == '/')
 		n--;
 	if (asprintf(&full, "%.*s%s", (int)n, url, path) < 0) {
-		error_set(error, "out of memory");
+		error_set(&error->why, "out of memory");
 		return NULL;
 	}
 	body = http_get(full, ANSWER_MAX, error);
@@ -118,17 +118,24 @@ static json_t *ask_at(const char *url, const char *path, struct error *error)
 	free(body);
 	if (json_is_object(answer))
 		return answer;
-	error_set(error, "the answer is no JSON object");
+	error->trouble = HTTP_STRANGE;
+	error_set(&error->why, "the answer is no JSON object");
 	json_decref(answer);
 	return NULL;
 }
 
+/* Whoever does not answer at one path does not at another. */
+static bool is_there(enum http_trouble trouble)
+{
+	return trouble == HTTP_KEY || trouble == HTTP_STRANGE;
+}
+
 /* What the server said, if this adapter knows it. */
-static json_t *ask_by(json_t *rules, const char *url, struct error *error)
+static json_t *ask_by(json_t *rules, const char *url, struct http_error *error)
 {
 	json_t *paths = json_object_get(rules, "paths"), *info = NULL;
 	bool told = false; /* the first path that goes wrong is the one to tell of */
-	struct error why;
+	struct http_error why = { .trouble = HTTP_OURS };
 
 	for (size_t i = 0; !info && i < json_array_size(paths) && i < PATHS_MAX; i++) {
 		const char *path = json_string_value(json_array_get(paths, i));
@@ -137,25 +144,33 @@ static json_t *ask_by(json_t *rules, const char *url, struct error *error)
 			continue;
 		info = ask_at(url, path, &why);
 		if (info && !rules_know(rules, info)) {
-			error_set(&why, "what answers is no server that an adapter knows");
+			why.trouble = HTTP_STRANGE;
+			error_set(&why.why, "what answers is no server that an adapter knows");
 			json_decref(info);
 			info = NULL;
 		}
-		if (!info && !told)
-			error_set(error, "asked for %s: %s", path, why.text);
+		if (!info && !told) {
+			error->trouble = why.trouble;
+			error_set(&error->why, "asked for %s: %s", path, why.why.text);
+		}
 		told = true;
+		if (!info && !is_there(why.trouble))
+			break;
 	}
 	return info;
 }
 
 /* The adapter whose server this is, and what it said. */
-static json_t *recognise(json_t *adapters, const char *url, json_t **info, struct error *error)
+static json_t *recognise(json_t *adapters, const char *url, json_t **info, struct http_error *error)
 {
-	error_set(error, "no adapter here knows how to ask a server: build or install slotprobe again");
+	error->trouble = HTTP_OURS;
+	error_set(&error->why, "no adapter here knows how to ask a server: build or install slotprobe again");
 	for (size_t i = 0; i < json_array_size(adapters); i++) {
 		*info = ask_by(json_array_get(adapters, i), url, error);
 		if (*info)
 			return json_array_get(adapters, i);
+		if (error->trouble == HTTP_UNREACHABLE || error->trouble == HTTP_SILENT)
+			break;
 	}
 	return NULL;
 }
@@ -219,14 +234,13 @@ static int ask_and_judge(const struct options *o, const struct run *run)
 	struct rules_facts facts = { .options = o, .run = run };
 	json_t *adapters = rules_load(), *rules;
 	struct findings all = { 0 };
-	struct error error;
+	struct http_error error;
 
 	rules = recognise(adapters, options_text(o, "url"), &facts.info, &error);
 	if (rules)
 		judge(&all, rules, &facts);
 	else
-		found(&all, "server", STATE_PROBLEM, error.text,
-		      "see that the server is up, and give its URL, as http://127.0.0.1:30000");
+		found(&all, "server", STATE_PROBLEM, error.why.text, http_remedy(error.trouble));
 	json_decref(facts.info);
 	json_decref(adapters);
 	return print_all(o, &all);

@@ -13,6 +13,7 @@ ENVIRONMENT = [
     ("SLOTPROBE_PROBE_PATH", "folders, separated by colons, in which record looks for adapters first"),
     ("NO_COLOR, CLICOLOR_FORCE", "turn colour off, or on even when stdout is no terminal"),
     ("TMPDIR", "where selftest records, instead of /tmp, and where check keeps what finds no memory in a file without a name, instead of /var/tmp"),
+    ("SLOTPROBE_API_KEY", "the key that doctor --url gives to the server, where that wants one"),
     ("SLOTPROBE_CHECK_MEMORY", "a SIZE: what check may take for that before it goes to the file, instead of 128M; the file leaves 3G of its disk free, or SLOTPROBE_MIN_FREE"),
 ]
 

@@ -3,8 +3,10 @@
 import json
 import os
 import pathlib
+import socket
 import subprocess
 import sys
+import time
 
 import jsonschema
 import pytest
@@ -113,6 +115,42 @@ def test_no_answer(build, url):
     """Only HTTP is spoken."""
     status, found = doctor(build, "--url", url)
     assert status == 1 and found["server"]["remedy"] and "root:" not in json.dumps(found)
+
+
+@pytest.mark.parametrize("answers, text, remedy", [
+    ({"/server_info": 401}, "HTTP status 401", "SLOTPROBE_API_KEY"),
+    ({"/server_info": 403}, "HTTP status 403", "SLOTPROBE_API_KEY"),
+    ({}, "HTTP status 404", "without a path"),
+    ({"/server_info": 503}, "HTTP status 503", "without a path"),
+    ({"/server_info": {"version": None}}, "no server that an adapter knows", "without a path"),
+])
+def test_each_refusal_has_a_remedy_of_its_own(build, serve, answers, text, remedy):
+    status, found = doctor(build, "--url", serve(answers))
+    assert status == 1 and text in found["server"]["text"] and remedy in found["server"]["remedy"]
+    _, found = doctor(build, "--url", "http://127.0.0.1:1")
+    assert remedy not in found["server"]["remedy"]
+
+
+def test_a_server_that_wants_a_key(build, serve, monkeypatch):
+    """It gets the one of the environment, whole, and only if there is one."""
+    url = serve({"/server_info": lambda headers: GOOD if headers.get("Authorization") == "Bearer s3 cret" else 401})
+    assert "SLOTPROBE_API_KEY" in doctor(build, "--url", url, *PLAN)[1]["server"]["remedy"]
+    monkeypatch.setenv("SLOTPROBE_API_KEY", "s3 cret")
+    assert doctor(build, "--url", url, *PLAN)[1]["server"]["state"] == "ok"
+    sent = []
+    monkeypatch.setenv("SLOTPROBE_API_KEY", "")
+    doctor(build, "--url", serve({"/server_info": lambda headers: sent.append(headers.get("Authorization")) or GOOD}), *PLAN)
+    assert sent == [None]
+
+
+def test_a_server_that_hangs_is_asked_once(build):
+    """It takes the connection and says nothing."""
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen(8)
+        begun = time.monotonic()
+        status, found = doctor(build, "--url", f"http://127.0.0.1:{silent.getsockname()[1]}")
+    assert status == 1 and "does not answer" in found["server"]["remedy"] and 10 < time.monotonic() - begun < 28
 
 
 def test_usage(build, runs):
