@@ -29,6 +29,7 @@ CHECKS = {
     "batch_invariance": (["tests/gpu/batch_invariance.py"], 240),
     "race": (["tests/gpu/race/run.py"], 120),
     "perturbed": (["tests/gpu/perturbed/run.py"], 120),
+    "python_donate": (["tests/python/bench_donate.py", "build", "--torch"], 120),
     "costs": (["tests/bench/run.py", "--driver", "cuda"], 330),
     "alternatives": (["tests/gpu/compare_alternatives.py"], 300),
     "collector": (["tests/bench/collector.py", "--at-size"], 600),  # only when asked for: it has no use for the GPU

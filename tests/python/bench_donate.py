@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a donation costs in Python: `bench_donate.py [BUILD]` prints microseconds per call, with the preload on the CPU driver and without;
+"""What a donation costs in Python: `bench_donate.py [BUILD] [--json FILE]` prints microseconds per call, with the preload on the CPU driver and without;
 `bench_donate.py [BUILD] --torch` with PyTorch's tensors and streams on the machine's GPU. Fails if a call does, or if nothing was recorded.
 
 "package" is the package's own part, packing the claim; the rest of "recorded" is the library's and the driver's.
 """
+import argparse
 import json
 import os
 import pathlib
@@ -77,7 +78,7 @@ def work():
     said = {}
     for name, arguments in forms.items():
         said[f"recorded, {name}"] = per_call(lambda: slotprobe.donate(*arguments) > 0 or refused.append(1), settle)
-        said[f"package,  {name}"] = per_call(lambda: _claim.pack(*(*arguments, None)[:6]))
+        said[f"package, {name}"] = per_call(lambda: _claim.pack(*(*arguments, None)[:6]))
     said["step"] = per_call(lambda: slotprobe.step("decode", 1, 2, 4, 2) and refused.append(1), settle)
     said["refused calls"] = len(refused)
     print(json.dumps(said))
@@ -86,21 +87,30 @@ def work():
 
 def main():
     """Both processes."""
-    names, options = [a for a in sys.argv[1:] if a != "--torch"], [a for a in sys.argv if a == "--torch"]
-    build = pathlib.Path(names[0] if names else os.environ.get("BUILD", "build"))
-    build = build if build.is_absolute() else ROOT / build
+    parser = argparse.ArgumentParser(description="What a donation costs in Python, in microseconds per call.")
+    parser.add_argument("build", nargs="?", type=pathlib.Path, default=os.environ.get("BUILD", "build"))
+    parser.add_argument("--torch", action="store_true", help="PyTorch's tensors and streams, on the machine's GPU")
+    parser.add_argument("--json", type=pathlib.Path, help="write what was measured there")
+    args = parser.parse_args()
+    build, options = ROOT / args.build, ["--torch"] if args.torch else []
     env = os.environ | {"PYTHONPATH": f"{ROOT / 'probes' / 'python'}:{HERE}", "PYTHONDONTWRITEBYTECODE": "1"}
     if not options:
         env["LD_LIBRARY_PATH"] = str(build / "cpudriver")
+    found = {}
     with tempfile.TemporaryDirectory() as folder:
         record = [build / "slotprobe", "record", "-o", pathlib.Path(folder) / "run", "--arm", "graph-off", "--"]
         for before, after in (([], []), (record, ["--recorded"])):
             done = subprocess.run([*before, sys.executable, __file__, "--work", *after, *options], stdout=subprocess.PIPE, text=True, env=env, check=False,
                                   timeout=300)
-            for name, value in json.loads(done.stdout or "{}").items():
+            said = json.loads(done.stdout or "{}")
+            for name, value in said.items():
                 print(f"{name:36} {value:8.2f}{' us' if 'calls' not in name else ''}")
             if done.returncode:
                 sys.exit(done.returncode)
+            found |= said
+    if args.json:
+        refused = found.pop("refused calls")
+        args.json.write_text(json.dumps({"us_per_call": found, "refused_calls": refused}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

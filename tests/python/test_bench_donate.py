@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """bench_donate.py: it measures what it says, and a recording that does not take place is no measurement."""
+import json
 import pathlib
 import re
 import subprocess
@@ -10,18 +11,20 @@ import pytest
 SCRIPT = pathlib.Path(__file__).resolve().parent / "bench_donate.py"
 
 
-def bench(lab, build):
+def bench(lab, build, *options):
     """The finished process."""
-    return subprocess.run([sys.executable, "-B", SCRIPT, build], capture_output=True, text=True, env=lab.env, timeout=120, check=False)
+    return subprocess.run([sys.executable, "-B", SCRIPT, build, *options], capture_output=True, text=True, env=lab.env, timeout=120, check=False)
 
 
-def test_it_measures(lab):
+def test_it_measures(lab, tmp_path):
     """Bare calls cost nearly nothing, recorded ones more, and none was refused."""
-    done = bench(lab, lab.build)
+    done = bench(lab, lab.build, "--json", tmp_path / "json")
     assert done.returncode == 0, done.stderr
     said = {name: float(value) for name, value in re.findall(r"^(.+?) +([\d.]+)(?: us)?$", done.stdout, re.M)}
     assert said["refused calls"] == 0 and {"without preload", "step", "recorded, slot a tensor, key str"} < set(said)
-    assert said["recorded, slot and key int"] > said["package,  slot and key int"] > 0
+    assert said["recorded, slot and key int"] > said["package, slot and key int"] > 0
+    written = json.loads((tmp_path / "json").read_text())
+    assert {k: round(v, 2) for k, v in written["us_per_call"].items()} | {"refused calls": written["refused_calls"]} == said
 
 
 @pytest.mark.parametrize("how, said", [('shift 6; exec "$@"', "slotprobe is not there"), ('shift; exec {slotprobe} record --paused "$@"', "refused calls"),
