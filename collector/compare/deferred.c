@@ -98,7 +98,10 @@ static bool spill_part(struct deferred *d, struct deferred_part *part)
 
 static bool spill_parts(struct deferred *d)
 {
-	if (!d->spill.open && !spill_open(&d->spill, d->leave_free))
+	if (!d->spill.open && !spill_open(&d->spill))
+		return false;
+	/* No more goes there than lies in memory. */
+	if (!spill_has_room(&d->spill, d->bytes, d->leave_free))
 		return false;
 	for (uint32_t i = 0; i <= d->n_parts; i++) {
 		if (!array_room(&d->spilled, &d->room_spilled, d->n_spilled, sizeof *d->spilled))

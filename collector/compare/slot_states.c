@@ -45,15 +45,13 @@ static struct slot_state *find_elsewhere(struct slot_states *s, uint32_t pool, i
 
 struct slot_state *slot_states_find(struct slot_states *s, const struct model_process *p, uint32_t pool, int64_t slot)
 {
-	const struct pool_states *states;
+	struct slot_state *announced;
 
 	while (s->n_pools <= pool && s->n_pools < p->n_pools)
 		if (!add_pool(s, &p->pool[s->n_pools]))
 			return NULL;
-	states = pool < s->n_pools ? &s->pool[pool] : NULL;
-	if (states && (uint64_t)slot - (uint64_t)states->first < states->n)
-		return &states->slot[(uint64_t)slot - (uint64_t)states->first];
-	return find_elsewhere(s, pool, slot);
+	announced = slot_states_announced(s, pool, slot);
+	return announced ? announced : find_elsewhere(s, pool, slot);
 }
 
 void slot_states_free(struct slot_states *s)

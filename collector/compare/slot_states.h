@@ -33,18 +33,22 @@ struct slot_states {
 struct slot_state *slot_states_find(struct slot_states *states, const struct model_process *process, uint32_t pool,
 				    int64_t slot);
 
+/* Of a slot that its pool announced. NULL: it did not, or is not known yet. */
+static inline struct slot_state *slot_states_announced(const struct slot_states *states, uint32_t pool, int64_t slot)
+{
+	const struct pool_states *p = pool < states->n_pools ? &states->pool[pool] : NULL;
+	uint64_t at = p ? (uint64_t)slot - (uint64_t)p->first : 0;
+
+	return p && at < p->n ? &p->slot[at] : NULL;
+}
+
 /* The state of a slot, to be read and written until the next call. NULL: no memory. */
 static inline struct slot_state *slot_states_at(struct slot_states *states, const struct model_process *process,
 						uint32_t pool, int64_t slot)
 {
-	if (pool < states->n_pools) {
-		const struct pool_states *p = &states->pool[pool];
-		uint64_t at = (uint64_t)slot - (uint64_t)p->first;
+	struct slot_state *found = slot_states_announced(states, pool, slot);
 
-		if (at < p->n)
-			return &p->slot[at];
-	}
-	return slot_states_find(states, process, pool, slot);
+	return found ? found : slot_states_find(states, process, pool, slot);
 }
 
 void slot_states_free(struct slot_states *states);

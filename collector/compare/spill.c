@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "compare/spill.h"
+#include "read/pread.h"
 
 /* With a name for a moment, in which no signal ends the program. */
 static int open_named(const char *folder)
@@ -31,12 +32,11 @@ static int open_named(const char *folder)
 	return fd;
 }
 
-bool spill_open(struct spill *spill, uint64_t leave_free)
+bool spill_open(struct spill *spill)
 {
 	const char *asked = getenv("TMPDIR"), *folder = asked && *asked ? asked : "/var/tmp";
 
-	*spill = (struct spill) { .leave_free = leave_free };
-	spill->fd = open(folder, O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
+	*spill = (struct spill) { .fd = open(folder, O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600) };
 	if (spill->fd < 0)
 		spill->fd = open_named(folder);
 	spill->open = spill->fd >= 0;
@@ -54,20 +54,16 @@ static void skip(struct iovec **piece, size_t *n, size_t bytes)
 	}
 }
 
-static bool has_room(const struct spill *spill, const struct iovec *piece, size_t n)
+bool spill_has_room(const struct spill *spill, uint64_t bytes, uint64_t leave_free)
 {
 	struct statvfs disk;
-	uint64_t bytes = spill->leave_free;
+	uint64_t there = fstatvfs(spill->fd, &disk) ? 0 : (uint64_t)disk.f_bavail * disk.f_frsize;
 
-	for (size_t i = 0; i < n; i++)
-		bytes += piece[i].iov_len;
-	return fstatvfs(spill->fd, &disk) == 0 && (uint64_t)disk.f_bavail * disk.f_frsize >= bytes;
+	return there >= bytes && there - bytes >= leave_free;
 }
 
 bool spill_write(struct spill *spill, struct iovec *piece, size_t n)
 {
-	if (!has_room(spill, piece, n))
-		return false;
 	while (n) {
 		ssize_t put = pwritev(spill->fd, piece, (int)n, (off_t)spill->bytes);
 
@@ -83,16 +79,7 @@ bool spill_write(struct spill *spill, struct iovec *piece, size_t n)
 
 bool spill_read(const struct spill *spill, void *to, size_t bytes, uint64_t offset)
 {
-	for (size_t got = 0; got < bytes;) {
-		ssize_t n = pread(spill->fd, (char *)to + got, bytes - got, (off_t)(offset + got));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		got += (size_t)n;
-	}
-	return true;
+	return pread_whole(spill->fd, to, bytes, offset) == (ssize_t)bytes;
 }
 
 void spill_close(struct spill *spill)

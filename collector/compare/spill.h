@@ -17,12 +17,14 @@
 struct spill {
 	bool open;
 	int fd;
-	uint64_t bytes, leave_free;
+	uint64_t bytes;
 };
 
 /* false: no file can be made there. */
-bool spill_open(struct spill *spill, uint64_t leave_free);
-/* Appends n pieces, whose list it uses up. false: not all of it, the disk is full, or would have fewer bytes left than are to be. */
+bool spill_open(struct spill *spill);
+/* Whether so many bytes more leave so many of the disk free. */
+bool spill_has_room(const struct spill *spill, uint64_t bytes, uint64_t leave_free);
+/* Appends n pieces, whose list it uses up. false: not all of it, the disk is full. */
 bool spill_write(struct spill *spill, struct iovec *piece, size_t n);
 bool spill_read(const struct spill *spill, void *to, size_t bytes, uint64_t offset);
 void spill_close(struct spill *spill);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "read/log.h"
+#include "read/pread.h"
 #include "error.h"
 #include "trouble.h"
 
@@ -167,20 +168,11 @@ static bool record_is_sound(const struct log_record *rec)
 /* False: the file ends before. */
 static bool read_at(const struct log *log, void *to, size_t bytes, uint64_t offset)
 {
-	size_t got = 0;
+	ssize_t got = pread_whole(log->fd, to, bytes, offset);
 
-	while (got < bytes) {
-		ssize_t n = pread(log->fd, (char *)to + got, bytes - got, (off_t)(offset + got));
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			trouble_end("cannot read '%s': %s; look after the disk, then ask again", log->path,
-				    strerror(errno));
-		if (!n)
-			return false;
-		got += (size_t)n;
-	}
-	return true;
+	if (got < 0)
+		trouble_end("cannot read '%s': %s; look after the disk, then ask again", log->path, strerror(errno));
+	return (size_t)got == bytes;
 }
 
 /* A header cut short or with a wrong checksum is loss, and the chunks prove themselves: only what claims to be

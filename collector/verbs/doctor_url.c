@@ -124,10 +124,10 @@ static json_t *ask_at(const char *url, const char *path, struct http_error *erro
 	return NULL;
 }
 
-/* Whoever does not answer at one path does not at another. */
-static bool is_there(enum http_trouble trouble)
+/* Whoever does not answer at one path does not at another, whatever adapter asks. */
+static bool is_absent(enum http_trouble trouble)
 {
-	return trouble == HTTP_KEY || trouble == HTTP_STRANGE;
+	return trouble == HTTP_UNREACHABLE || trouble == HTTP_SILENT;
 }
 
 /* What the server said, if this adapter knows it. */
@@ -154,7 +154,7 @@ static json_t *ask_by(json_t *rules, const char *url, struct http_error *error)
 			error_set(&error->why, "asked for %s: %s", path, why.why.text);
 		}
 		told = true;
-		if (!info && !is_there(why.trouble))
+		if (!info && is_absent(why.trouble))
 			break;
 	}
 	return info;
@@ -169,7 +169,7 @@ static json_t *recognise(json_t *adapters, const char *url, json_t **info, struc
 		*info = ask_by(json_array_get(adapters, i), url, error);
 		if (*info)
 			return json_array_get(adapters, i);
-		if (error->trouble == HTTP_UNREACHABLE || error->trouble == HTTP_SILENT)
+		if (is_absent(error->trouble))
 			break;
 	}
 	return NULL;

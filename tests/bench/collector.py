@@ -22,8 +22,6 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SLOTS = 1000
 KINDS = {"roll-ups": (1, 1, []), "roll-ups alone": (1, 1, ["bare"]), "48 planes": (48, 10, [])}  # planes, divisor of the size, words
-
-
 AT_SIZE = [("roll-ups", 1_000_000), ("roll-ups", 10_000_000), ("roll-ups alone", 1_000_000), ("roll-ups alone", 10_000_000),
            ("48 planes", 10_000_000), ("48 planes", 100_000_000), ("roll-ups alone", 100_000_000)]
 REPEATS = ((1e9, 8), (2e10, 3), (float("inf"), 1))  # bytes of records, and how often they are read

@@ -213,7 +213,7 @@ static void test_the_file(void **state)
 	ssize_t n;
 
 	(void)state;
-	assert_true(spill_open(&spill, 0));
+	assert_true(spill_open(&spill));
 	snprintf(link, sizeof link, "/proc/self/fd/%d", spill.fd);
 	n = readlink(link, name, sizeof name - 1);
 	assert_true(n > 0);
