@@ -204,56 +204,96 @@ static void release_discarded(struct probe_pool *p, uint32_t i, bool lost)
 	probe_shot_release(p, i);
 }
 
-/* In the order of their events: shots of one pool on one stream finish in order, but lie in any order. */
-static bool before(const struct probe_shot *a, const struct probe_shot *b)
+/* What is to be recorded now, in the order of events: shots of one pool on one stream finish in order, but lie in any
+ * order. The writer's thread alone. */
+struct due {
+	uint64_t event;
+	uint32_t role, shot;
+};
+static struct due due_list[2][PROBE_SHOTS];
+
+static bool before(const struct due *a, const struct due *b)
 {
 	return a->event != b->event ? a->event < b->event : a->role < b->role;
 }
 
-static uint32_t insert(const struct probe_pool *p, uint16_t *list, uint32_t n, uint32_t i)
+/* End of the run in order that begins at `from`. */
+static uint32_t run_end(const struct due *list, uint32_t n, uint32_t from)
 {
-	uint32_t at = n;
+	uint32_t at = from + 1;
 
-	for (; at && before(&p->ring.shot[i], &p->ring.shot[list[at - 1]]); at--)
-		list[at] = list[at - 1];
-	list[at] = (uint16_t)i;
-	return n + 1;
+	while (at < n && !before(&list[at], &list[at - 1]))
+		at++;
+	return at < n ? at : n;
 }
 
-/* Sorts what is to be recorded now into the list; counts in *awaited what is not. */
-static uint32_t gather(struct probe_pool *p, uint16_t *list, bool lost, unsigned *awaited)
+/* Each two runs next to one another become one in `to`. */
+static void merge_runs(const struct due *list, uint32_t n, struct due *to)
+{
+	uint32_t a = 0, k = 0;
+
+	while (a < n) {
+		const uint32_t a_end = run_end(list, n, a), b_end = a_end < n ? run_end(list, n, a_end) : n;
+		uint32_t b = a_end;
+		while (a < a_end || b < b_end)
+			to[k++] = b == b_end || (a < a_end && !before(&list[b], &list[a])) ? list[a++] : list[b++];
+		a = b_end;
+	}
+}
+
+/* Few runs: shots that were taken one after another lie in order. */
+static const struct due *in_order(uint32_t n)
+{
+	uint32_t at = 0;
+
+	for (; run_end(due_list[at], n, 0) < n; at = !at)
+		merge_runs(due_list[at], n, due_list[!at]);
+	return due_list[at];
+}
+
+/* Counts in *awaited what is not to be recorded now. */
+static uint32_t look_at(struct probe_pool *p, uint32_t i, uint32_t n, bool lost, unsigned *awaited)
+{
+	struct probe_shot *s = &p->ring.shot[i];
+	enum probe_shot_state state = __atomic_load_n(&s->state, __ATOMIC_ACQUIRE);
+
+	if (state == PROBE_SHOT_DISCARD)
+		release_discarded(p, i, lost);
+	if (state != PROBE_SHOT_ARMED)
+		return n;
+	if (s->turns && (lost || is_done(p, i)))
+		due_list[0][n++] = (struct due) { s->event, s->role, i };
+	else
+		++*awaited;
+	s->turns = 1;
+	return n;
+}
+
+static uint32_t gather(struct probe_pool *p, bool lost, unsigned *awaited)
 {
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < p->ring.shots; i++) {
-		struct probe_shot *s = &p->ring.shot[i];
-		enum probe_shot_state state = state_of(p, i);
-		if (state == PROBE_SHOT_DISCARD)
-			release_discarded(p, i, lost);
-		if (state != PROBE_SHOT_ARMED)
-			continue;
-		if (s->turns && (lost || is_done(p, i)))
-			n = insert(p, list, n, i);
-		else
-			++*awaited;
-		s->turns = 1;
+	for (uint32_t w = 0; w * 64 < p->ring.shots; w++) {
+		uint64_t busy = probe_ring_busy_set(&p->ring, w);
+		for (; busy; busy &= busy - 1)
+			n = look_at(p, w * 64 + (uint32_t)__builtin_ctzll(busy), n, lost, awaited);
 	}
 	return n;
 }
 
 static unsigned poll_pool(struct probe_pool *p)
 {
-	static uint16_t list[PROBE_SHOTS];
 	/* Read before the results: what is not in by then, with the context gone, will not come. */
 	bool lost = __atomic_load_n(&p->lost, __ATOMIC_ACQUIRE);
 	unsigned awaited = 0;
-	uint32_t n = gather(p, list, lost, &awaited);
+	const uint32_t n = gather(p, lost, &awaited);
+	const struct due *due = in_order(n);
 
 	for (uint32_t k = 0; k < n; k++) {
-		if (is_done(p, list[k]))
-			record_done(p, list[k]);
+		if (is_done(p, due[k].shot))
+			record_done(p, due[k].shot);
 		else
-			record_lost(p, list[k], CTR_DROPPED_CONTEXT);
+			record_lost(p, due[k].shot, CTR_DROPPED_CONTEXT);
 	}
 	return awaited;
 }

@@ -8,13 +8,25 @@
 #include <string.h>
 
 #define RING_MOST    (16u << 20) /* of pinned host memory, for one pool: a batch of requests may end in one step */
+#define RINGS_MOST   (64u << 20) /* for all; a pool that comes later than that has few shots */
+#define SHOTS_FEW    512u
 #define SHOTS_WANTED 8u
+
+static uint64_t rings_bytes(void)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < PROBE_POOLS; i++)
+		bytes += probe_pools[i].ring.map_bytes;
+	return bytes;
+}
 
 static uint32_t shots_of(const struct probe_pool *p)
 {
-	uint64_t shots = RING_MOST / probe_ring_stride(p->ring.n_records);
+	const uint64_t most = rings_bytes() < RINGS_MOST ? PROBE_SHOTS : SHOTS_FEW;
+	const uint64_t shots = RING_MOST / probe_ring_stride(p->ring.n_records);
 
-	return shots > PROBE_SHOTS ? PROBE_SHOTS : shots < SHOTS_WANTED ? SHOTS_WANTED : (uint32_t)shots;
+	return (uint32_t)(shots > most ? most : shots < SHOTS_WANTED ? SHOTS_WANTED : shots);
 }
 
 static int take_arena(struct probe_pool *p)

@@ -140,7 +140,7 @@ FP_OPS double column_sum(uint32_t dtype, const struct columns *c)
 		else
 			lanes[t] = (double)fp_lane_sum_f32(c->f + 4 * t);
 	}
-	return fp_tree(lanes);
+	return fp_tree(lanes, FP_LANES);
 }
 
 /* Vector i of a chunk, padded with zeros; returns how many bytes of it there are. */
@@ -182,7 +182,7 @@ NOT_INLINE static double chunk_alone(uint32_t dtype, const uint8_t *data, uint32
 	double lanes[FP_LANES];
 	for (uint32_t t = 0; t < FP_LANES; t++)
 		lane_alone(dtype, data, bytes, t, &lanes[t], total);
-	return fp_tree(lanes);
+	return fp_tree(lanes, FP_LANES);
 }
 
 /* One chunk: adds to total all but the sum, which is returned. dtype and avx2 are constants. */
@@ -335,8 +335,9 @@ struct fp_chunk fp_chunk_of(uint64_t base, int64_t stride, uint64_t bytes, uint6
 void fp_host_plane_of(const void *data, uint64_t bytes, uint64_t elems, uint32_t dtype, uint32_t chunk_bytes,
 		      struct fp_print *out)
 {
-	struct fp_sums sums = { 0 };
+	struct fp_sums sums;
 
+	fp_sums_begin(&sums);
 	elems = fp_elems(dtype, bytes, elems);
 	for (uint32_t i = 0; i < FP_SAMPLES; i++)
 		out->sample[i] = elems ? load_bytes((const uint8_t *)data + fp_sample_offset(dtype, elems, i),

@@ -66,8 +66,9 @@ uint32_t fp_read_status(const struct fp_entry *entry, uint32_t records, int64_t 
 void fp_read_plane(const struct fp_entry *entry, uint32_t first, uint32_t n_chunks, uint64_t bytes,
 		   struct fp_print *out)
 {
-	struct fp_sums sums = { 0 };
+	struct fp_sums sums;
 
+	fp_sums_begin(&sums);
 	for (uint32_t i = 0; i < n_chunks; i++) {
 		const uint64_t *word = entry->record[first + 1 + i].word;
 		fp_sums_add(&sums, i, fp_f64(word[FP_SUM]), word[FP_HASH], word[FP_MAX], (uint32_t)word[FP_SPECIAL],

@@ -9,19 +9,21 @@
 #include "probes/core/kernel/fingerprint_ops.h"
 
 struct fp_sums {
-	double lane[FP_LANES];
+	double lane[FP_LANES]; /* the first `used` */
+	uint32_t used;
 	uint64_t hash, max, nan, inf;
 };
 
-/* Lanes 32 apart in ascending order, then halves. */
-static inline double fp_tree(const double lanes[FP_LANES])
+/* Lanes 32 apart in ascending order, then halves. Those that are not used count as +0, which changes no sum. */
+static inline double fp_tree(const double *lanes, uint32_t used)
 {
-	double y[32];
-	for (int i = 0; i < 32; i++)
+	double y[32] = { 0 };
+	if (used == 1) /* most planes of most pools */
+		return lanes[0];
+	for (unsigned i = 0; i < used && i < 32; i++)
 		y[i] = lanes[i];
-	for (unsigned w = 32; w < FP_LANES; w += 32)
-		for (int i = 0; i < 32; i++)
-			y[i] += lanes[w + i];
+	for (unsigned i = 32; i < used; i++)
+		y[i % 32] += lanes[i];
 	for (int apart = 16; apart; apart /= 2)
 		for (int i = 0; i < apart; i++)
 			y[i] += y[i + apart];
@@ -41,10 +43,20 @@ static inline double fp_square_root(double x) /* the builtin may call libm for e
 #endif
 }
 
+static inline void fp_sums_begin(struct fp_sums *s)
+{
+	s->used = 0;
+	s->hash = s->max = s->nan = s->inf = 0;
+}
+
+/* In ascending order of the index, from 0 on. */
 static inline void fp_sums_add(struct fp_sums *s, uint32_t index, double sum, uint64_t hash, uint64_t max, uint64_t nan,
 			       uint64_t inf)
 {
-	s->lane[index % FP_LANES] += sum;
+	if (index < FP_LANES)
+		s->lane[s->used++] = sum;
+	else
+		s->lane[index % FP_LANES] += sum;
 	s->hash += hash;
 	s->max = max > s->max ? max : s->max;
 	s->nan += nan;
@@ -54,7 +66,7 @@ static inline void fp_sums_add(struct fp_sums *s, uint32_t index, double sum, ui
 static inline void fp_sums_finish(const struct fp_sums *s, uint64_t bytes, struct fp_print *out)
 {
 	out->absmax = fp_f64(s->max);
-	out->l2 = fp_square_root(fp_tree(s->lane));
+	out->l2 = fp_square_root(fp_tree(s->lane, s->used));
 	out->nan = s->nan;
 	out->inf = s->inf;
 	out->hash = fp_hash_finish(s->hash, bytes);

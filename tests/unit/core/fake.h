@@ -106,7 +106,7 @@ struct fake_device {
 	bool ready_dead;                    /* the ready kernel never runs */
 	uint64_t unknown_low, unknown_high; /* addresses that the driver does not know */
 	uint64_t other_low, other_high;     /* addresses of another device's memory */
-	struct fp_launch held[1024];
+	struct fp_launch held[PROBE_SHOTS];
 	unsigned n_held;
 };
 extern struct fake_device fake_gpu;
@@ -136,6 +136,7 @@ struct toy_pool {
 extern struct toy_pool toy;
 
 int toy_add(int32_t device); /* fills it and registers it */
+uint32_t toy_shots(void);    /* that its 16 MiB of result buffers hold */
 struct slotprobe_claim toy_claim(int pool, int64_t slot);
 /* attempted == what is given, all of it with this outcome, and nothing in flight */
 void assert_row(enum ctr_core_row row, unsigned attempted, enum ctr_outcome outcome);

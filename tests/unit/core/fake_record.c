@@ -229,6 +229,11 @@ int toy_add(int32_t device)
 	return slotprobe_pool_add(&toy.said);
 }
 
+uint32_t toy_shots(void)
+{
+	return (16u << 20) / probe_ring_stride(2 * TOY_PLANES);
+}
+
 struct slotprobe_claim toy_claim(int pool, int64_t slot)
 {
 	return (struct slotprobe_claim) { .size = sizeof(struct slotprobe_claim),

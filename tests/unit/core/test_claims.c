@@ -523,7 +523,7 @@ static void ring_full(void **state)
 	const struct ctr_row *row = fake_row(CTR_ROW_DONATE);
 
 	(void)state;
-	assert_int_equal(shots, PROBE_SHOTS);
+	assert_int_equal(shots, toy_shots());
 	fake_gpu.hold = true;
 	for (uint32_t i = 0; i < shots; i++)
 		assert_true(slotprobe_donate(&c) > 0);
@@ -561,6 +561,39 @@ static void prints_come_in_the_order_of_their_events(void **state)
 	assert_int_equal(fake_count(LOG_FINGERPRINT), 4);
 	for (unsigned i = 0; i < 4; i++)
 		assert_int_equal(fake_find(LOG_FINGERPRINT, i)->fingerprint.event, fake_find(LOG_EVENT, i)->event.id);
+}
+
+/* Shots become free here and there and are taken again, and the writer was long away: thousands are due at once, in many runs. */
+static void many_prints_come_in_the_order_of_their_events(void **state)
+{
+	struct slotprobe_claim c = toy_claim(toy_add(0), 1);
+	const uint32_t shots = probe_pools[0].ring.shots;
+	uint32_t random = 1, left = 0;
+
+	(void)state;
+	fake_gpu.hold = true;
+	for (uint32_t i = 0; i < shots; i++)
+		assert_true(slotprobe_donate(&c) > 0);
+	for (uint32_t i = 0; i < shots; i++) {
+		random = random * 1664525 + 1013904223;
+		if (random >> 31)
+			fp_host_launch(&fake_gpu.held[i]);
+		else
+			fake_gpu.held[left++] = fake_gpu.held[i];
+	}
+	fake_gpu.n_held = left;
+	fake_turns(2);
+	assert_int_equal(fake_count(LOG_FINGERPRINT), shots - left);
+	assert_in_range(left, shots / 3, shots - shots / 3);
+	for (uint32_t i = left; i < shots; i++) /* between those that are still out */
+		assert_true(slotprobe_donate(&c) > 0);
+	fake_turns(1);
+	fake_run();
+	assert_int_equal(fake_turns(1), 0);
+	assert_int_equal(fake_count(LOG_FINGERPRINT), shots + shots - left);
+	for (uint32_t i = shots - left; i + 1 < shots + shots - left; i++)
+		assert_true(fake_find(LOG_FINGERPRINT, i)->fingerprint.event <
+			    fake_find(LOG_FINGERPRINT, i + 1)->fingerprint.event);
 }
 
 static void queue_full(void **state)
@@ -837,6 +870,7 @@ int main(void)
 		T(watched_slot_that_finds_no_place),
 		T(ring_full),
 		T(prints_come_in_the_order_of_their_events),
+		T(many_prints_come_in_the_order_of_their_events),
 		T(queue_full),
 		T(result_of_a_dropped_event_is_thrown_away_when_it_comes),
 		T(bad_arguments),

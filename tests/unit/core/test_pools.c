@@ -266,7 +266,7 @@ static void device_memory_comes_back(void **state)
 	for (int i = 0; i < 300; i++) { /* more than there is room for at once */
 		int pool = toy_add(0);
 		assert_int_equal(pool, i);
-		assert_int_equal(probe_pools[(unsigned)pool % PROBE_POOLS].ring.shots, PROBE_SHOTS);
+		assert_int_equal(probe_pools[(unsigned)pool % PROBE_POOLS].ring.shots, toy_shots());
 		assert_int_equal(slotprobe_pool_remove(pool), 0);
 	}
 }
@@ -310,9 +310,28 @@ static void full_arena_refuses(void **state)
 	assert_in_range(last, 20, 40);
 	small = toy_add(0);
 	assert_true(small > last);
-	assert_int_equal(probe_pools[(unsigned)small % PROBE_POOLS].ring.shots, PROBE_SHOTS);
+	assert_int_equal(probe_pools[(unsigned)small % PROBE_POOLS].ring.shots,
+			 512); /* the large ones have all the memory */
 	assert_int_equal(slotprobe_pool_remove(0), 0);
 	assert_true(slotprobe_pool_add(&huge) > small);
+}
+
+/* Pinned memory of all pools is bounded: the first have 16 MiB each, later ones room for a few. */
+static void later_pools_pin_little(void **state)
+{
+	uint64_t bytes = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 40; i++) {
+		const int pool = toy_add(0);
+		assert_int_equal(pool, i);
+		assert_int_equal(probe_pools[i].ring.shots, i < 4 ? toy_shots() : 512);
+		bytes += probe_pools[i].ring.map_bytes;
+	}
+	assert_in_range(bytes, 64u << 20, (64u << 20) + 36 * 3 * (1u << 20));
+	for (int i = 0; i < 40; i++) /* what the first had is there for others */
+		assert_int_equal(slotprobe_pool_remove(i), 0);
+	assert_int_equal(probe_pools[toy_add(0)].ring.shots, toy_shots());
 }
 
 /* ---- going ---- */
@@ -910,6 +929,7 @@ int main(void)
 		T(table_full),
 		T(device_memory_comes_back),
 		T(full_arena_refuses),
+		T(later_pools_pin_little),
 		T(page_zero_is_not_readable),
 		T(removal_waits_for_reads_in_flight),
 		T(release_waits_for_a_launch_on_its_way),

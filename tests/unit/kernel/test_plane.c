@@ -47,8 +47,10 @@ static uint32_t cut(uint64_t bytes)
 /* Without AVX2, whatever this CPU has. */
 static void plain_print(const void *data, uint64_t bytes, uint32_t dtype, struct fp_print *out)
 {
-	struct fp_sums sums = { 0 };
+	struct fp_sums sums;
 	const uint32_t size = cut(bytes);
+
+	fp_sums_begin(&sums);
 	for (uint64_t at = 0; at < bytes; at += size) {
 		struct totals t = { 0 };
 		chunk_plain(dtype, (const uint8_t *)data + at, bytes - at < size ? (uint32_t)(bytes - at) : size,
