@@ -141,6 +141,7 @@ class Bench:
             if built.returncode or not found:
                 self.found["cupti"] = built.stderr[-800:] or "no libcupti"
                 return []
+            self.found["cupti"] = found
             os.environ["LD_LIBRARY_PATH"] = f"{os.path.dirname(found)}:{os.environ.get('LD_LIBRARY_PATH', '')}"
         return [("CUPTI callback", str(library), "callback"), ("CUPTI node trace", str(library), "nodes")]
 
