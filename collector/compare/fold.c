@@ -24,29 +24,29 @@ struct fold_slot {
 	struct model_print print;
 };
 
+/* Slots whose numbers lie within so many are found without the index. */
+#define GUESSES 4096u
+
 struct fold_side {
 	struct model *model;
 	struct fold_slot *slot;
-	struct map slot_at; /* (process, pool, slot) -> slot */
+	struct map slot_at;      /* (process, pool, slot) -> slot */
+	uint32_t guess[GUESSES]; /* where a slot of that number was last */
 	size_t n_slots, room;
 	uint64_t donations;
 };
 
 /* ---- one run ---- */
 
-static struct fold_slot *slot_of(struct fold_side *side, uint32_t process, const struct model_event *e)
+static bool is_slot(const struct fold_slot *slot, uint32_t process, const struct model_event *e)
 {
-	uint64_t key = log_mix64(((uint64_t)process << 32 | e->pool) + 1) ^ log_mix64((uint64_t)e->slot), at;
+	return slot->slot == e->slot && slot->pool == e->pool && slot->process == process;
+}
+
+static struct fold_slot *add_slot(struct fold_side *side, uint64_t key, uint32_t process, const struct model_event *e)
+{
 	struct fold_slot *slot;
 
-	for (;; key = log_mix64(key + 1)) {
-		at = map_get(&side->slot_at, key);
-		if (at == MAP_NONE)
-			break;
-		slot = &side->slot[at];
-		if (slot->process == process && slot->pool == e->pool && slot->slot == e->slot)
-			return slot;
-	}
 	if (side->n_slots >= UINT32_MAX || !array_room(&side->slot, &side->room, side->n_slots, sizeof *side->slot) ||
 	    !map_set(&side->slot_at, key, side->n_slots))
 		return NULL;
@@ -56,6 +56,31 @@ static struct fold_slot *slot_of(struct fold_side *side, uint32_t process, const
 	slot->pool = e->pool;
 	slot->slot = e->slot;
 	slot->launches = side->model->process[process].pool[e->pool].pool_launches;
+	return slot;
+}
+
+static struct fold_slot *look_up(struct fold_side *side, uint32_t process, const struct model_event *e)
+{
+	uint64_t key = log_mix64(((uint64_t)process << 32 | e->pool) + 1) ^ log_mix64((uint64_t)e->slot), at;
+
+	for (;; key = log_mix64(key + 1)) {
+		at = map_get(&side->slot_at, key);
+		if (at == MAP_NONE)
+			return add_slot(side, key, process, e);
+		if (is_slot(&side->slot[at], process, e))
+			return &side->slot[at];
+	}
+}
+
+static struct fold_slot *slot_of(struct fold_side *side, uint32_t process, const struct model_event *e)
+{
+	uint32_t *guess = &side->guess[(uint64_t)e->slot % GUESSES];
+	struct fold_slot *slot;
+
+	if (*guess < side->n_slots && is_slot(&side->slot[*guess], process, e))
+		return &side->slot[*guess];
+	slot = look_up(side, process, e);
+	*guess = slot ? (uint32_t)(slot - side->slot) : 0;
 	return slot;
 }
 
