@@ -12,15 +12,15 @@
 #include "compare/deferred.h"
 #include "read/map.h"
 
-/* Questions of a part: what they make of the table stays in the second cache. */
-#define PART_QUESTIONS 12288u
 /* Blocks are cut from larger pieces, so that each begins with a line of the cache; each piece is a large page, where those can be
  * had: so many parts are written to in turn that smaller ones would miss the processor's table of pages each time. */
 #define SLAB_BYTES (2u << 20)
 /* Blocks that are written to the file at once: IOV_MAX; and fetched. */
 #define WRITTEN 1024u
 #define FETCHED 64u
-#define LINE    sizeof(struct deferred_line)
+/* A place in the table is fetched so many questions before it is asked. */
+#define AHEAD 16
+#define LINE  sizeof(struct deferred_line)
 
 struct deferred_block {
 	union {
@@ -40,7 +40,7 @@ struct deferred_slab {
 
 bool deferred_begin(struct deferred *d, uint64_t questions, uint64_t bytes_max, uint64_t leave_free)
 {
-	uint64_t parts = questions / PART_QUESTIONS + 1, held = bytes_max / sizeof(struct deferred_block) / 2;
+	uint64_t parts = questions / DEFERRED_PART_QUESTIONS + 1, held = bytes_max / sizeof(struct deferred_block) / 2;
 
 	*d = (struct deferred) { .bytes_max = bytes_max, .leave_free = leave_free };
 	parts = parts > DEFERRED_PARTS ? DEFERRED_PARTS : parts;
@@ -178,8 +178,11 @@ bool deferred_write(struct deferred *d, uint32_t number)
 static bool perform_block(struct deferred *d, const struct question *q, uint64_t n, deferred_answer *answer, void *arg)
 {
 	for (const struct question *end = q + n; q < end; q++) {
-		struct bigmap_cell *cell = bigmap_find(&d->map, question_entry(q));
+		struct bigmap_cell *cell;
 
+		if (end - q > AHEAD)
+			bigmap_fetch(&d->map, question_entry(q + AHEAD));
+		cell = bigmap_find(&d->map, question_entry(q));
 		if (!cell || !answer(arg, &d->map, cell, q))
 			return false;
 	}
@@ -217,7 +220,7 @@ static bool perform_part(struct deferred *d, uint32_t number, deferred_answer *a
 	struct deferred_part *part = &d->part[number];
 	uint64_t left = part->full * DEFERRED_QUESTIONS + d->at[number], all = left + questions_spilled(d, number);
 	/* Parts are alike: where the last one had that many entries, this one will. */
-	uint64_t likely = d->map.used < PART_QUESTIONS ? PART_QUESTIONS : d->map.used;
+	uint64_t likely = d->map.used < DEFERRED_PART_QUESTIONS ? DEFERRED_PART_QUESTIONS : d->map.used;
 	struct deferred_block *block;
 	bool fine;
 
@@ -228,6 +231,8 @@ static bool perform_part(struct deferred *d, uint32_t number, deferred_answer *a
 	while ((block = part->first)) {
 		uint64_t n = left < DEFERRED_QUESTIONS ? left : DEFERRED_QUESTIONS;
 
+		for (unsigned i = 0; block->next && i < AHEAD / DEFERRED_LINE; i++)
+			__builtin_prefetch(&block->next->line[i]);
 		fine = fine && perform_block(d, block->question, n, answer, arg);
 		left -= n;
 		part->first = block->next;

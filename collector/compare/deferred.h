@@ -39,6 +39,9 @@ struct deferred_line { /* of the cache */
 
 #define DEFERRED_LINE      4u   /* questions of a line */
 #define DEFERRED_QUESTIONS 255u /* of a block: with the link, 4 KiB */
+/* Questions of a part: what they make of the table is 1.6 MB at most, near enough for what is fetched ahead. The fewer parts, the more of
+ * what they gather stays in the nearest cache. */
+#define DEFERRED_PART_QUESTIONS 65536u
 /* Where more parts are written to at once, their addresses do not fit the processor any more. */
 #define DEFERRED_PARTS 4096u
 

@@ -18,6 +18,9 @@
 #define STORED_MAX ((uint32_t)LZ4_COMPRESSBOUND(LOG_CHUNK_RAW_MAX))
 #define SCAN_BYTES LOG_CHUNK_RAW_MAX
 
+/* What not every record needs: within log_next each record would save and restore registers for it. */
+#define APART __attribute__((noinline))
+
 /* ---- the shape of records ---- */
 
 /* Bytes that the variable part must have at least, from the record's own counts; UINT64_MAX: the counts make no sense.
@@ -142,6 +145,15 @@ const char *log_type_name(unsigned type)
 	return type < LOG_TYPE_COUNT ? shapes[type].name : NULL;
 }
 
+static APART bool texts_end(const struct log_record *rec, const struct shape *shape)
+{
+	for (unsigned i = 0; i < 3 && shape->text[i].room; i++) {
+		if (!memchr((const char *)rec + shape->text[i].offset, 0, shape->text[i].room))
+			return false;
+	}
+	return true;
+}
+
 static bool record_is_sound(const struct log_record *rec)
 {
 	const struct shape *shape = &shapes[rec->type];
@@ -151,10 +163,8 @@ static bool record_is_sound(const struct log_record *rec)
 		return false;
 	if (shape->reserved && *(const uint32_t *)((const char *)rec + shape->reserved))
 		return false;
-	for (unsigned i = 0; i < 3 && shape->text[i].room; i++) {
-		if (!memchr((const char *)rec + shape->text[i].offset, 0, shape->text[i].room))
-			return false;
-	}
+	if (shape->text[0].room && !texts_end(rec, shape))
+		return false;
 	if (shape->tail)
 		tail = shape->tail(rec);
 	if (tail > LOG_RECORD_MAX)
@@ -346,7 +356,7 @@ static void note_gap(struct log *log, const struct log_chunk_header *h)
 }
 
 /* Loads the next readable chunk into raw. */
-static bool next_chunk(struct log *log)
+static APART bool next_chunk(struct log *log)
 {
 	struct log_chunk_header h;
 

@@ -69,7 +69,7 @@ static void test_each_number(void **state)
 	for (uint64_t parts = 1; parts <= 3; parts++) {
 		struct deferred d;
 
-		assert_true(deferred_begin(&d, parts * 12288 - 1, 1 << 20, DEFERRED_NO_FILE));
+		assert_true(deferred_begin(&d, parts * DEFERRED_PART_QUESTIONS - 1, 1 << 20, DEFERRED_NO_FILE));
 		assert_int_equal(d.n_parts, parts);
 		for (uint64_t n = 0; n < 1100; n++)
 			ask_and_perform(&d, n, n % 7 + 1);
@@ -102,7 +102,7 @@ static void test_more_than_fits(void **state)
 	for (uint64_t parts = 1; parts <= 2; parts++) {
 		struct deferred d;
 
-		assert_true(deferred_begin(&d, parts * 12288 - 1, 5 * 4096, 0));
+		assert_true(deferred_begin(&d, parts * DEFERRED_PART_QUESTIONS - 1, 5 * 4096, 0));
 		assert_int_equal(d.n_parts, parts);
 		for (unsigned i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
 			ask_and_perform(&d, numbers[i], 7);
