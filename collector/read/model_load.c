@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "read/digest.h"
 #include "read/model_load.h"
 #include "trouble.h"
 
@@ -245,36 +246,6 @@ uint32_t print_number(struct print_numbers *numbers, const struct log_fingerprin
 	return number == MAP_NONE ? MODEL_NONE : (uint32_t)number;
 }
 
-/* A number for each word of a plane's print: what it says and where. */
-static uint64_t placed(const uint64_t *word, unsigned i)
-{
-	return word[i] ^ 0x9e3779b97f4a7c15ull * (i + 1);
-}
-
-/* The halves of a product, of which every bit of both factors turns about half; each with its factor, for zero hides the other. */
-static uint64_t mix_two(uint64_t a, uint64_t b)
-{
-	unsigned __int128 product = (unsigned __int128)a * b;
-
-	return ((uint64_t)product + a) ^ ((uint64_t)(product >> 64) + b);
-}
-
-/* Sum over planes of a mix of a sum over the plane's words, mixed two by two: independent of the order in which planes were
- * registered, while every bit of every fact counts; the mixes depend on nothing but their words, so that they overlap. */
-static uint64_t plane_digest(uint64_t identity, const struct log_plane_print *plane)
-{
-	enum { WORDS = sizeof *plane / 8 };
-	uint64_t word[WORDS], sum = identity;
-	unsigned i = 0;
-
-	memcpy(word, plane, sizeof word);
-	for (; i + 1 < WORDS; i += 2)
-		sum += mix_two(placed(word, i), placed(word, i + 1));
-	for (; i < WORDS; i++)
-		sum += log_mix64(placed(word, i));
-	return log_mix64(sum);
-}
-
 static void add_planes(struct loader *l, struct model_print *print, const struct log_fingerprint *r, bool digested)
 {
 	const struct model_pool *pool = print->pool == MODEL_NONE ? NULL : &l->p->pool[print->pool];
@@ -286,8 +257,8 @@ static void add_planes(struct loader *l, struct model_print *print, const struct
 
 		if (!known)
 			l->again = true;
-		if (digested)
-			print->digest += plane_digest(known ? pool->plane[at].identity : at, plane);
+		if (digested) /* a sum: the order in which planes were registered does not matter */
+			print->digest += digest_plane(known ? pool->plane[at].identity : at, plane);
 		if (plane->absmax > print->absmax)
 			print->absmax = plane->absmax;
 		print->nan += plane->nan;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Unit tests of what the comparisons stand on: the log reader, its checksums, the hash table, and questions to one that are put off.
+# Unit tests of what the comparisons stand on: the log reader, its checksums, digests of planes, the hash table, and questions to one that are put off.
 
 CMP_T := tests/unit/compare
 CMP_T_O := $(patsubst %,$(BUILD)/cmd/collector/%.o,read/log read/map read/bigmap compare/deferred compare/spill error trouble print/text)
