@@ -10,7 +10,8 @@
 #include <errno.h>
 #include <string.h>
 
-#define SPARES 32u
+/* As many as there were pools at once: one that finds no place stays pinned, and serves nobody. */
+#define SPARES PROBE_POOLS
 
 struct spare {
 	unsigned char *map;

@@ -334,6 +334,25 @@ static void later_pools_pin_little(void **state)
 	assert_int_equal(probe_pools[toy_add(0)].ring.shots, toy_shots());
 }
 
+/* However many pools there were at once, and whichever goes first: those that come after them register nothing new. */
+static void buffers_of_many_pools_serve_again(void **state)
+{
+	unsigned registers;
+
+	(void)state;
+	for (int round = 0; round < 4; round++) {
+		int pool[40];
+
+		for (unsigned i = 0; i < 40; i++)
+			pool[i] = toy_add(0);
+		if (round == 0)
+			registers = fake_gpu.registers;
+		assert_int_equal(fake_gpu.registers, registers);
+		for (unsigned i = 40; i--;)
+			assert_int_equal(slotprobe_pool_remove(pool[i]), 0);
+	}
+}
+
 /* ---- going ---- */
 
 static void *let_run(void *arg)
@@ -930,6 +949,7 @@ int main(void)
 		T(device_memory_comes_back),
 		T(full_arena_refuses),
 		T(later_pools_pin_little),
+		T(buffers_of_many_pools_serve_again),
 		T(page_zero_is_not_readable),
 		T(removal_waits_for_reads_in_flight),
 		T(release_waits_for_a_launch_on_its_way),
