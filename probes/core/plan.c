@@ -29,6 +29,18 @@ static uint32_t shots_of(const struct probe_pool *p)
 	return (uint32_t)(shots > most ? most : shots < SHOTS_WANTED ? SHOTS_WANTED : shots);
 }
 
+/* A server that may have no more memory, or pin no more, has few shots rather than none. */
+static int make_ring(struct probe_pool *p, const struct shim_driver *drv)
+{
+	const uint64_t least = p->dev ? p->arena_bytes : 0; /* they serve for the upload */
+	const uint32_t shots = shots_of(p);
+	int rc = probe_ring_make(&p->ring, drv, p->dev, shots, least);
+
+	if (rc && shots > SHOTS_FEW)
+		rc = probe_ring_make(&p->ring, drv, p->dev, SHOTS_FEW, least);
+	return rc;
+}
+
 static int take_arena(struct probe_pool *p)
 {
 	p->arena_bytes = (uint64_t)p->n_chunks * sizeof(struct fp_chunk);
@@ -112,7 +124,7 @@ static int make_on_device(struct probe_pool *p, const struct shim_driver *drv)
 	if (!rc)
 		rc = take_arena(p);
 	if (!rc)
-		rc = probe_ring_make(&p->ring, drv, p->dev, shots_of(p), p->arena_bytes);
+		rc = make_ring(p, drv);
 	if (!rc)
 		rc = upload(p, drv);
 	probe_ctx_leave(drv, pushed);
@@ -129,7 +141,7 @@ int probe_plan_make(struct probe_pool *p)
 
 	p->ring.n_records = p->n_planes + p->n_chunks;
 	if (p->device < 0)
-		return probe_ring_make(&p->ring, NULL, NULL, shots_of(p), 0);
+		return make_ring(p, NULL);
 	drv = shim_driver();
 	if (!drv || !drv->complete)
 		return -ENODEV;

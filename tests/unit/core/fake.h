@@ -97,7 +97,8 @@ struct fake_device {
 	int capturing;
 	cu_result capture_rc, launch_rc, library_rc, register_rc, alloc_rc, copy_rc;
 	bool legacy_refused;
-	cu_result map_rc; /* of asking where registered memory lies on the device */
+	size_t register_most; /* bytes that may be registered in one piece; 0: it is not limited */
+	cu_result map_rc;     /* of asking where registered memory lies on the device */
 	unsigned legacy_open, guards_open, pushes, pops, launches, retains, releases, bypass_looks, registers,
 		unregisters;
 	bool hold;                          /* fingerprints wait for fake_run */

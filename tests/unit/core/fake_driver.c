@@ -209,8 +209,10 @@ static cu_result mem_free(cu_deviceptr ptr)
 
 static cu_result mem_host_register(void *ptr, size_t bytes, unsigned flags)
 {
-	(void)ptr, (void)bytes;
+	(void)ptr;
 	assert_int_equal(flags, CU_HOSTREGISTER_PORTABLE | CU_HOSTREGISTER_DEVICEMAP);
+	if (G.register_most && bytes > G.register_most)
+		return 2; /* no memory */
 	G.registers += !G.register_rc;
 	return G.register_rc;
 }

@@ -138,8 +138,8 @@ static void device_trouble_can_be_got_over(void **state)
 	fake_gpu.map_rc = 1;
 	fake_gpu.registers = fake_gpu.unregisters = 0;
 	assert_int_equal(toy_add(0), -EAGAIN);
-	assert_int_equal(fake_gpu.unregisters, 1); /* it is given back to the system */
-	assert_int_equal(fake_gpu.registers, 1);
+	assert_int_equal(fake_gpu.registers, 2);   /* a large one, a small one */
+	assert_int_equal(fake_gpu.unregisters, 2); /* given back to the system */
 	fake_gpu.map_rc = 0;
 	fake_gpu.copy_rc = 1;
 	assert_int_equal(toy_add(0), -EAGAIN);
@@ -332,6 +332,23 @@ static void later_pools_pin_little(void **state)
 	for (int i = 0; i < 40; i++) /* what the first had is there for others */
 		assert_int_equal(slotprobe_pool_remove(i), 0);
 	assert_int_equal(probe_pools[toy_add(0)].ring.shots, toy_shots());
+}
+
+/* A server that may pin little is measured all the same. */
+static void buffers_are_few_where_memory_is_short(void **state)
+{
+	struct slotprobe_claim c;
+
+	(void)state;
+	fake_gpu.register_most = 4u << 20;
+	c = toy_claim(toy_add(0), 1);
+	assert_int_equal(c.pool, 0);
+	assert_int_equal(probe_pools[0].ring.shots, 512);
+	assert_true(slotprobe_donate(&c) > 0);
+	assert_int_equal(fake_turns(2), 0);
+	assert_print_is_of(fake_find(LOG_FINGERPRINT, 0), &toy, 1);
+	fake_gpu.register_most = 1;
+	assert_int_equal(toy_add(0), -EAGAIN);
 }
 
 /* However many pools there were at once, and whichever goes first: those that come after them register nothing new. */
@@ -949,6 +966,7 @@ int main(void)
 		T(device_memory_comes_back),
 		T(full_arena_refuses),
 		T(later_pools_pin_little),
+		T(buffers_are_few_where_memory_is_short),
 		T(buffers_of_many_pools_serve_again),
 		T(page_zero_is_not_readable),
 		T(removal_waits_for_reads_in_flight),
