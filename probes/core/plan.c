@@ -12,18 +12,18 @@
 #define SHOTS_FEW    512u
 #define SHOTS_WANTED 8u
 
-static uint64_t rings_bytes(void)
+static uint64_t pinned_bytes(void)
 {
 	uint64_t bytes = 0;
 
 	for (uint32_t i = 0; i < PROBE_POOLS; i++)
-		bytes += probe_pools[i].ring.map_bytes;
+		bytes += probe_pools[i].ring.owner ? probe_pools[i].ring.map_bytes : 0;
 	return bytes;
 }
 
 static uint32_t shots_of(const struct probe_pool *p)
 {
-	const uint64_t most = rings_bytes() < RINGS_MOST ? PROBE_SHOTS : SHOTS_FEW;
+	const uint64_t most = pinned_bytes() < RINGS_MOST ? PROBE_SHOTS : SHOTS_FEW;
 	const uint64_t shots = RING_MOST / probe_ring_stride(p->ring.n_records);
 
 	return (uint32_t)(shots > most ? most : shots < SHOTS_WANTED ? SHOTS_WANTED : shots);

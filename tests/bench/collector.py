@@ -5,9 +5,10 @@
     tests/bench/collector.py [--build FOLDER] [--folder FOLDER] [--size N]... [--repeat R] [--at-size] [--json FILE]
 
 Pairs of runs of each size are made by biglog: roll-ups (one plane) with the events around them, roll-ups alone, and slots of 48
-planes at a tenth of the size. `diff` reads both runs of a pair, `check` one. CPU seconds are those of the process, user and system; of the
-repeats, in which the two take turns, the median counts, and all stand in the JSON. Memory is the peak of the resident set. `whole` is the
-same command made to load every event. `--at-size`: 1 and 10 million donations of each kind, with planes too, and 100 million roll-ups alone,
+planes at a tenth of the size. `diff` reads both runs of a pair, `check` one. CPU seconds are those of the process, user and system, on the
+CPU that is the fastest just then; of the repeats, in which the two take turns, the best counts, because others on the machine can only
+add. All stand in the JSON, and beside each what a fixed loop took before and after it: `loop_s`. Memory is the peak of the resident
+set. `whole` is the same command made to load every event. `--at-size`: 1 and 10 million donations of each kind, with planes too, and 100 million roll-ups alone,
 which takes 45 GB of disk and six minutes; then the bars are judged, and the exit status is 1 where one is missed.
 """
 import argparse
@@ -15,7 +16,6 @@ import json
 import os
 import pathlib
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -29,6 +29,7 @@ REPEATS = ((1e9, 9), (2e10, 3), (float("inf"), 1))  # bytes of records, and how 
 ROLLUPS_PER_S, RECORDS_GB_PER_S = 3e6, 1.0  # of one core
 PEAK_MB = {"diff": 8, "check": 160}
 SLOWER = 0.7  # the rate at ten times the size, at least
+SHARED = 1.15  # of the loop's shortest time: others are on that core
 
 
 def make(build: pathlib.Path, folder: pathlib.Path, kind: str, size: int) -> tuple[list[pathlib.Path], int, int]:
@@ -44,8 +45,8 @@ def make(build: pathlib.Path, folder: pathlib.Path, kind: str, size: int) -> tup
     return runs, size // divisor, int(said[0])
 
 
-def spend(build: pathlib.Path, command: list, **env: str) -> tuple[float, int]:
-    """CPU seconds and peak bytes of a slotprobe command that must end well."""
+def spend(build: pathlib.Path, command: list, **env: str) -> tuple[float, int, float]:
+    """CPU seconds and peak bytes of a slotprobe command that must end well, and the seconds of the loop beside it."""
     read, write = os.pipe()
     surroundings = {k: v for k, v in os.environ.items() if not k.startswith("SLOTPROBE_")} | env
 
@@ -56,10 +57,10 @@ def spend(build: pathlib.Path, command: list, **env: str) -> tuple[float, int]:
                           close_fds=False, preexec_fn=give, check=False)
     os.close(write)
     with os.fdopen(read) as said:
-        user, system, peak = said.read().split()
+        user, system, peak, before, after = said.read().split()
     if done.returncode:
         raise RuntimeError(f"{command}: status {done.returncode}")
-    return float(user) + float(system), int(peak) * 1024
+    return float(user) + float(system), int(peak) * 1024, (float(before) + float(after)) / 2
 
 
 def measure(build: pathlib.Path, runs: list[pathlib.Path], donations: int, bytes_of: int, repeat: int, **env: str) -> dict:
@@ -71,21 +72,23 @@ def measure(build: pathlib.Path, runs: list[pathlib.Path], donations: int, bytes
             spent[verb].append(spend(build, [verb, *of], **env))
     found = {}
     for verb, of in operands.items():
-        each = [cpu for cpu, _ in spent[verb]]
-        cpu = statistics.median(each)
-        found[verb] = {"cpu_s": cpu, "cpu_s_each": each, "donations_per_s": donations * len(of) / cpu,
-                       "records_GB_per_s": bytes_of * len(of) / cpu / 1e9, "peak_MB": max(peak for _, peak in spent[verb]) / 1e6}
+        each, peaks, loops = zip(*spent[verb])
+        cpu = min(each)
+        found[verb] = {"cpu_s": cpu, "cpu_s_each": each, "loop_s": loops, "donations_per_s": donations * len(of) / cpu,
+                       "records_GB_per_s": bytes_of * len(of) / cpu / 1e9, "peak_MB": max(peaks) / 1e6}
     return found
 
 
 def faults(found: list[dict]) -> list[str]:
     """Which bars are missed."""
     missed, rate = [], {}
+    loop = min(min(r["loop_s"]) for r in found)
     for r in found:
         who, planes = f"{r['kind']}, {r['donations']:,} donations, {r['verb']}", r["kind"] == "48 planes"
         figure, bar = ("records_GB_per_s", RECORDS_GB_PER_S) if planes else ("donations_per_s", ROLLUPS_PER_S)
         if r[figure] < bar:
-            missed.append(f"{who}: {figure} {r[figure]:,.2f} under {bar:,.2f}")
+            taken = r["loop_s"][r["cpu_s_each"].index(r["cpu_s"])] / loop
+            missed.append(f"{who}: {figure} {r[figure]:,.2f} under {bar:,.2f}" + f", on a core that others shared: {taken:.2f}" * (taken > SHARED))
         if r["peak_MB"] > PEAK_MB[r["verb"]]:
             missed.append(f"{who}: {r['peak_MB']:.0f} MB over {PEAK_MB[r['verb']]}")
         before = rate.get((r["kind"], r["verb"]))

@@ -19,7 +19,7 @@ static inline double fp_tree(const double *lanes, uint32_t used)
 {
 	double y[32] = { 0 };
 	if (used == 1) /* most planes of most pools */
-		return lanes[0];
+		return lanes[0] + 0.0;
 	for (unsigned i = 0; i < used && i < 32; i++)
 		y[i] = lanes[i];
 	for (unsigned i = 32; i < used; i++)
