@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define RING_MOST    (16u << 20) /* of pinned host memory, for one pool: a batch of requests may end in one step */
-#define RINGS_MOST   (64u << 20) /* for all; a pool that comes later than that has few shots */
+#define RINGS_MOST   (64u << 20) /* for all that live; a pool that comes later than that has few shots */
 #define SHOTS_FEW    512u
 #define SHOTS_WANTED 8u
 
@@ -23,7 +23,7 @@ static uint64_t pinned_bytes(void)
 
 static uint32_t shots_of(const struct probe_pool *p)
 {
-	const uint64_t most = pinned_bytes() < RINGS_MOST ? PROBE_SHOTS : SHOTS_FEW;
+	const uint64_t most = p->dev && pinned_bytes() >= RINGS_MOST ? SHOTS_FEW : PROBE_SHOTS;
 	const uint64_t shots = RING_MOST / probe_ring_stride(p->ring.n_records);
 
 	return (uint32_t)(shots > most ? most : shots < SHOTS_WANTED ? SHOTS_WANTED : shots);
@@ -33,11 +33,13 @@ static uint32_t shots_of(const struct probe_pool *p)
 static int make_ring(struct probe_pool *p, const struct shim_driver *drv)
 {
 	const uint64_t least = p->dev ? p->arena_bytes : 0; /* they serve for the upload */
-	const uint32_t shots = shots_of(p);
+	uint32_t shots = shots_of(p);
 	int rc = probe_ring_make(&p->ring, drv, p->dev, shots, least);
 
-	if (rc && shots > SHOTS_FEW)
-		rc = probe_ring_make(&p->ring, drv, p->dev, SHOTS_FEW, least);
+	while (rc && shots / 4 >= SHOTS_WANTED) {
+		shots /= 4;
+		rc = probe_ring_make(&p->ring, drv, p->dev, shots, least);
+	}
 	return rc;
 }
 

@@ -7,7 +7,7 @@
 Pairs of runs of each size are made by biglog: roll-ups (one plane) with the events around them, roll-ups alone, and slots of 48
 planes at a tenth of the size. `diff` reads both runs of a pair, `check` one. CPU seconds are those of the process, user and system, on the
 CPU that is the fastest just then; of the repeats, in which the two take turns, the best counts, because others on the machine can only
-add. All stand in the JSON, and beside each what a fixed loop took before and after it: `loop_s`. Memory is the peak of the resident
+add. All stand in the JSON, and beside each what a fixed loop took just before and after it, the mean: `loop_s`. Memory is the peak of the resident
 set. `whole` is the same command made to load every event. `--at-size`: 1 and 10 million donations of each kind, with planes too, and 100 million roll-ups alone,
 which takes 45 GB of disk and six minutes; then the bars are judged, and the exit status is 1 where one is missed.
 """

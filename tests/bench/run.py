@@ -7,8 +7,8 @@
 A donation is paired with a bare kernel launch by the same thread. A graph launch is timed in pairs of processes, bare and recorded, with a second
 bare one beside them: what two equal processes differ by is the noise; and in one process, through the preload and past it. Printed are the medians and the 5th and 95th percentiles of the pairs' ratios;
 the counters must agree with the program's own counts.
-Exit status 1 where a bar of docs/performance.md is missed. On the CPU driver the figures show that the benchmark works and how the parts
-compare; what counts is measured on a GPU.
+Exit status 1 where a bar of docs/performance.md is missed, or where what was measured cannot show it (a rate that was not reached, refused
+donations, past and past the preload that differ). On the CPU driver the figures show that the benchmark works and how the parts compare; what counts is measured on a GPU.
 """
 import argparse
 import json

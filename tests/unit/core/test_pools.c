@@ -138,8 +138,8 @@ static void device_trouble_can_be_got_over(void **state)
 	fake_gpu.map_rc = 1;
 	fake_gpu.registers = fake_gpu.unregisters = 0;
 	assert_int_equal(toy_add(0), -EAGAIN);
-	assert_int_equal(fake_gpu.registers, 2);   /* a large one, a small one */
-	assert_int_equal(fake_gpu.unregisters, 2); /* given back to the system */
+	assert_in_range(fake_gpu.registers, 2, 8);                  /* a large one, smaller ones */
+	assert_int_equal(fake_gpu.unregisters, fake_gpu.registers); /* given back to the system */
 	fake_gpu.map_rc = 0;
 	fake_gpu.copy_rc = 1;
 	assert_int_equal(toy_add(0), -EAGAIN);
@@ -330,6 +330,7 @@ static void later_pools_pin_little(void **state)
 		bytes += probe_pools[i].ring.map_bytes;
 	}
 	assert_in_range(bytes, 64u << 20, (64u << 20) + 36 * 3 * (1u << 20));
+	assert_true(probe_pools[toy_add(-1)].ring.shots > 512);
 	for (int i = 5; i < 45; i++) /* what the first had is there for others */
 		assert_int_equal(slotprobe_pool_remove(i), 0);
 	assert_int_equal(probe_pools[toy_add(0)].ring.shots, toy_shots());
@@ -344,10 +345,13 @@ static void buffers_are_few_where_memory_is_short(void **state)
 	fake_gpu.register_most = 4u << 20;
 	c = toy_claim(toy_add(0), 1);
 	assert_int_equal(c.pool, 0);
-	assert_int_equal(probe_pools[0].ring.shots, 512);
+	assert_int_equal(probe_pools[0].ring.shots, toy_shots() / 4);
 	assert_true(slotprobe_donate(&c) > 0);
 	assert_int_equal(fake_turns(2), 0);
 	assert_print_is_of(fake_find(LOG_FINGERPRINT, 0), &toy, 1);
+	fake_gpu.register_most = 64u << 10; /* the least that is asked for */
+	assert_int_equal(toy_add(0), 1);
+	assert_in_range(probe_pools[1].ring.shots, 8, 13);
 	fake_gpu.register_most = 1;
 	assert_int_equal(toy_add(0), -EAGAIN);
 }
