@@ -24,7 +24,7 @@
 
 #define PROBE_POOLS        256u /* live at once */
 #define PROBE_PLANES       1024u
-#define PROBE_SHOTS        4096u         /* of a pool, at most: plan.c */
+#define PROBE_SHOTS        3840u         /* of a pool, at most: plan.c */
 #define PROBE_SLOT_BYTES   (20ull << 30) /* each of its chunks is a record in every result */
 #define PROBE_SET_WORDS    (PROBE_POOLS / 64)
 #define PROBE_ARENA_UNIT   4096u

@@ -13,6 +13,10 @@
 /* As many as there were pools at once: one that finds no place stays pinned, and serves nobody. */
 #define SPARES PROBE_POOLS
 
+_Static_assert(PROBE_SHOTS % 64 == 0, "the words of `free`");
+_Static_assert(PROBE_POOLS *PROBE_SHOTS + RECORD_QUEUE_ITEMS <= CTR_IN_FLIGHT(UINT64_MAX),
+	       "attempts in flight do not carry into the count of attempts");
+
 struct spare {
 	unsigned char *map;
 	size_t bytes;
