@@ -34,9 +34,14 @@ bool bigmap_grow(struct bigmap *map);
  * forger, and counts as no memory. */
 #define BIGMAP_OVERHANG 4096u
 
+static inline struct bigmap_cell *bigmap_place(const struct bigmap *map, uint64_t hash)
+{
+	return map->cell + (size_t)((unsigned __int128)hash * map->room >> 64);
+}
+
 static inline struct bigmap_cell *bigmap_look(const struct bigmap *map, uint64_t hash)
 {
-	struct bigmap_cell *c = map->cell + (size_t)((unsigned __int128)hash * map->room >> 64);
+	struct bigmap_cell *c = bigmap_place(map, hash);
 
 	for (unsigned i = 0; i < BIGMAP_OVERHANG; i++) {
 		if (!c[i].hash || c[i].hash == hash)
@@ -48,7 +53,7 @@ static inline struct bigmap_cell *bigmap_look(const struct bigmap *map, uint64_t
 /* Soon that hash is looked for. */
 static inline void bigmap_fetch(const struct bigmap *map, uint64_t hash)
 {
-	__builtin_prefetch(map->cell + (size_t)((unsigned __int128)hash * map->room >> 64), 1);
+	__builtin_prefetch(bigmap_place(map, hash), 1);
 }
 
 /* The cell of a hash, which must not be 0: a free one has hash 0, and becomes this one's by bigmap_fill. NULL: no memory. */

@@ -33,14 +33,12 @@ static uint32_t shots_of(const struct probe_pool *p)
 static int make_ring(struct probe_pool *p, const struct shim_driver *drv)
 {
 	const uint64_t least = p->dev ? p->arena_bytes : 0; /* they serve for the upload */
-	uint32_t shots = shots_of(p);
-	int rc = probe_ring_make(&p->ring, drv, p->dev, shots, least);
 
-	while (rc && shots / 4 >= SHOTS_WANTED) {
-		shots /= 4;
-		rc = probe_ring_make(&p->ring, drv, p->dev, shots, least);
+	for (uint32_t shots = shots_of(p);; shots /= 4) {
+		int rc = probe_ring_make(&p->ring, drv, p->dev, shots, least);
+		if (!rc || shots / 4 < SHOTS_WANTED)
+			return rc;
 	}
-	return rc;
 }
 
 static int take_arena(struct probe_pool *p)

@@ -544,8 +544,6 @@ __attribute__((target("sse4.2"))) static inline uint32_t log_crc32c_sse(uint32_t
 	return (uint32_t)c;
 }
 
-#define LOG_CRC32C_LANE 512u
-
 /* Three lanes at once, because each step of one waits for the last. The first two are moved up by what follows them: multiplied
  * by x to the number of its bits, less 33 that product and instruction add. */
 __attribute__((target("sse4.2,pclmul"))) static inline uint32_t log_crc32c_lanes(uint32_t crc, const unsigned char *p,
@@ -553,7 +551,7 @@ __attribute__((target("sse4.2,pclmul"))) static inline uint32_t log_crc32c_lanes
 {
 	typedef long long pair __attribute__((vector_size(16)));
 	static const pair up = { 0x170076fa, 0xdd7e3b0c }; /* by two lanes, by one */
-	enum { LANE = LOG_CRC32C_LANE };
+	enum { LANE = 512 };
 
 	for (; n >= 3 * LANE; n -= 3 * LANE, p += 3 * LANE) {
 		uint64_t a = crc, b = 0, c = 0;
@@ -577,10 +575,9 @@ static inline uint32_t log_crc32c(uint32_t crc, const void *data, size_t n)
 {
 	crc = ~crc;
 #if defined(__x86_64__)
-	if (n >= 3 * LOG_CRC32C_LANE && __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul"))
-		return ~log_crc32c_lanes(crc, data, n);
 	if (__builtin_cpu_supports("sse4.2"))
-		return ~log_crc32c_sse(crc, data, n);
+		return ~(__builtin_cpu_supports("pclmul") ? log_crc32c_lanes(crc, data, n)
+							  : log_crc32c_sse(crc, data, n));
 #endif
 	return ~log_crc32c_nibbles(crc, data, n);
 }

@@ -45,22 +45,28 @@ def make(build: pathlib.Path, folder: pathlib.Path, kind: str, size: int) -> tup
     return runs, size // divisor, int(said[0])
 
 
-def spend(build: pathlib.Path, command: list, **env: str) -> tuple[float, int, float]:
-    """CPU seconds and peak bytes of a slotprobe command that must end well, and the seconds of the loop beside it."""
+def said_by_spend(build: pathlib.Path, command: list, **env: str) -> tuple[int, list[float]]:
+    """The status of any command, and spend.c's numbers of it."""
     read, write = os.pipe()
     surroundings = {k: v for k, v in os.environ.items() if not k.startswith("SLOTPROBE_")} | env
 
     def give() -> None:
         os.dup2(write, 3)
 
-    done = subprocess.run([build / "tests/bench/spend", build / "slotprobe", *command], env=surroundings, stdout=subprocess.DEVNULL,
-                          close_fds=False, preexec_fn=give, check=False)
+    done = subprocess.run([build / "tests/bench/spend", *command], env=surroundings, stdout=subprocess.DEVNULL, close_fds=False,
+                          preexec_fn=give, check=False)
     os.close(write)
     with os.fdopen(read) as said:
-        user, system, peak, before, after = said.read().split()
-    if done.returncode:
-        raise RuntimeError(f"{command}: status {done.returncode}")
-    return float(user) + float(system), int(peak) * 1024, (float(before) + float(after)) / 2
+        return done.returncode, [float(number) for number in said.read().split()]
+
+
+def spend(build: pathlib.Path, command: list, **env: str) -> tuple[float, int, float]:
+    """CPU seconds and peak bytes of a slotprobe command that must end well, and the seconds of the loop beside it."""
+    status, numbers = said_by_spend(build, [build / "slotprobe", *command], **env)
+    if status:
+        raise RuntimeError(f"{command}: status {status}")
+    user, system, peak, before, after = numbers
+    return user + system, int(peak) * 1024, (before + after) / 2
 
 
 def measure(build: pathlib.Path, runs: list[pathlib.Path], donations: int, bytes_of: int, repeat: int, **env: str) -> dict:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The collector at size, as ratios: memory follows the slots and not the donations, time follows the donations and nothing steeper.
 The figures stand in docs/performance.md; `make bench` prints them."""
-import os
 import subprocess
 import sys
 
@@ -95,13 +94,8 @@ def test_cpu_of_the_child_on_one_cpu(build):
     said = {}
     for name, code in {"busy": "import time\nwhile time.process_time() < 0.5: pass", "idle": "import time; time.sleep(0.5)",
                        "where": "import os, sys; sys.exit(len(os.sched_getaffinity(0)) != 1)"}.items():
-        read, write = os.pipe()
-        done = subprocess.run([build / "tests/bench/spend", sys.executable, "-I", "-c", code], close_fds=False, check=False, timeout=60,
-                              preexec_fn=lambda: os.dup2(write, 3))  # pylint: disable=cell-var-from-loop
-        os.close(write)
-        with os.fdopen(read) as answer:
-            user, system, _, before, after = map(float, answer.read().split())
-        assert done.returncode == 0 and 0 < min(before, after) < 1
+        status, (user, system, _, before, after) = collector.said_by_spend(build, [sys.executable, "-I", "-c", code])
+        assert status == 0 and 0 < min(before, after) < 1
         said[name] = user + system
     assert 0.5 <= said["busy"] < 1 and said["idle"] < 0.4
 

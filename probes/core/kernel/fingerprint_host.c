@@ -346,7 +346,7 @@ void fp_host_plane_of(const void *data, uint64_t bytes, uint64_t elems, uint32_t
 	for (uint64_t at = 0; at < bytes; at += chunk_bytes) {
 		uint32_t n = bytes - at < chunk_bytes ? (uint32_t)(bytes - at) : chunk_bytes;
 		struct totals t = chunk_totals(dtype, (const uint8_t *)data + at, n, at / 8);
-		fp_sums_add(&sums, (uint32_t)(at / chunk_bytes), t.sum, t.hash, t.max, t.nan, t.inf);
+		fp_sums_add(&sums, t.sum, t.hash, t.max, t.nan, t.inf);
 	}
 	fp_sums_finish(&sums, bytes, out);
 }

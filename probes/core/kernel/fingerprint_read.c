@@ -71,7 +71,7 @@ void fp_read_plane(const struct fp_entry *entry, uint32_t first, uint32_t n_chun
 	fp_sums_begin(&sums);
 	for (uint32_t i = 0; i < n_chunks; i++) {
 		const uint64_t *word = entry->record[first + 1 + i].word;
-		fp_sums_add(&sums, i, fp_f64(word[FP_SUM]), word[FP_HASH], word[FP_MAX], (uint32_t)word[FP_SPECIAL],
+		fp_sums_add(&sums, fp_f64(word[FP_SUM]), word[FP_HASH], word[FP_MAX], (uint32_t)word[FP_SPECIAL],
 			    word[FP_SPECIAL] >> 32);
 	}
 	fp_sums_finish(&sums, bytes, out);

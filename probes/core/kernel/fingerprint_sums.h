@@ -9,8 +9,8 @@
 #include "probes/core/kernel/fingerprint_ops.h"
 
 struct fp_sums {
-	double lane[FP_LANES]; /* the first `used` */
-	uint32_t used;
+	double lane[FP_LANES]; /* set by as many chunks */
+	uint32_t chunks;
 	uint64_t hash, max, nan, inf;
 };
 
@@ -45,18 +45,16 @@ static inline double fp_square_root(double x) /* the builtin may call libm for e
 
 static inline void fp_sums_begin(struct fp_sums *s)
 {
-	s->used = 0;
+	s->chunks = 0;
 	s->hash = s->max = s->nan = s->inf = 0;
 }
 
-/* In ascending order of the index, from 0 on. */
-static inline void fp_sums_add(struct fp_sums *s, uint32_t index, double sum, uint64_t hash, uint64_t max, uint64_t nan,
-			       uint64_t inf)
+/* The next chunk. */
+static inline void fp_sums_add(struct fp_sums *s, double sum, uint64_t hash, uint64_t max, uint64_t nan, uint64_t inf)
 {
-	if (index < FP_LANES)
-		s->lane[s->used++] = sum;
-	else
-		s->lane[index % FP_LANES] += sum;
+	double *lane = &s->lane[s->chunks % FP_LANES];
+
+	*lane = s->chunks++ < FP_LANES ? sum : *lane + sum;
 	s->hash += hash;
 	s->max = max > s->max ? max : s->max;
 	s->nan += nan;
@@ -66,7 +64,7 @@ static inline void fp_sums_add(struct fp_sums *s, uint32_t index, double sum, ui
 static inline void fp_sums_finish(const struct fp_sums *s, uint64_t bytes, struct fp_print *out)
 {
 	out->absmax = fp_f64(s->max);
-	out->l2 = fp_square_root(fp_tree(s->lane, s->used));
+	out->l2 = fp_square_root(fp_tree(s->lane, s->chunks < FP_LANES ? s->chunks : FP_LANES));
 	out->nan = s->nan;
 	out->inf = s->inf;
 	out->hash = fp_hash_finish(s->hash, bytes);

@@ -55,7 +55,7 @@ static void plain_print(const void *data, uint64_t bytes, uint32_t dtype, struct
 		struct totals t = { 0 };
 		chunk_plain(dtype, (const uint8_t *)data + at, bytes - at < size ? (uint32_t)(bytes - at) : size,
 			    at / 8, &t);
-		fp_sums_add(&sums, (uint32_t)(at / size), t.sum, t.hash, t.max, t.nan, t.inf);
+		fp_sums_add(&sums, t.sum, t.hash, t.max, t.nan, t.inf);
 	}
 	fp_sums_finish(&sums, bytes, out);
 }
